@@ -11,7 +11,8 @@ extension MemoryTransaction {
 
   /// Returns the node's current content, or small replaced content that is still retained.
   private func own(_ name: ContentName, in tree: TreeID) -> BlobRow? {
-    if let key = tables.nodes[tree]?.all[name.node]?.row.blob, let live = tables.blobs[key]?.row, live.id == name.blob {
+    if let key = tables.nodes[tree]?.all[name.node]?.row.blob, var live = tables.blobs[key]?.row, live.id == name.blob {
+      live.zone = zoneKey(ofNode: name.node, tree: tree) ?? live.zone
       return live
     }
     return (tables.smallContents[name] ?? []).compactMap { tables.blobs[$0]?.row }
@@ -94,7 +95,9 @@ extension MemoryTransaction {
     contents(of: zones(of: user)).reduce(uploadBytes(of: user)) { $0 + $1.cipherLength }
   }
 
-  func recordBytes(of user: UserID) -> UInt64 { zones(of: user).reduce(0) { $0 + $1.usage.bytes } }
+  func recordBytes(of user: UserID) -> UInt64 {
+    tables.trees.values.filter { $0.owner == user }.reduce(0) { $0 + $1.usage.bytes }
+  }
 
   func replacedContents(of user: UserID, bytes: UInt64) -> [BlobRow] {
     var free: UInt64 = 0
@@ -121,19 +124,21 @@ extension MemoryTransaction {
   private func remove(_ record: MemoryTables.Record, key: Int64) {
     tables.records[key] = nil
     tables.recordKeys[record.name]?.removeAll { $0 == key }
-    tables.zones[record.zone]?.usage.records -= 1
-    tables.zones[record.zone]?.usage.recordBytes -= UInt64(record.stored.bytes.count)
+    guard let tree = treeID(of: record.zone) else { return }
+    tables.trees[tree]?.usage.records -= 1
+    tables.trees[tree]?.usage.recordBytes -= UInt64(record.stored.bytes.count)
   }
 
   func usage(of user: UserID) -> UsageRow {
     let zones = zones(of: user)
     let blobs = contents(of: zones)
+    let trees = tables.trees.values.filter { $0.owner == user }.map(\.usage)
     var usage = UsageRow()
-    usage.liveNodes = zones.reduce(0) { $0 + UInt64(clamping: $1.usage.nodes) }
+    usage.liveNodes = trees.reduce(0) { $0 + UInt64(clamping: $1.nodes) }
     usage.commits = zones.reduce(0) { $0 + UInt64($1.log.count) }
-    usage.records = zones.reduce(0) { $0 + $1.usage.records }
-    usage.recordBytes = zones.reduce(0) { $0 + $1.usage.recordBytes }
-    usage.logBytes = zones.reduce(0) { $0 + $1.usage.logBytes }
+    usage.records = trees.reduce(0) { $0 + $1.records }
+    usage.recordBytes = trees.reduce(0) { $0 + $1.recordBytes }
+    usage.logBytes = trees.reduce(0) { $0 + $1.logBytes }
     usage.blobs = UInt64(blobs.count)
     usage.contentBytes = blobs.reduce(0) { $0 + $1.cipherLength }
     usage.uploadBytes = uploadBytes(of: user)

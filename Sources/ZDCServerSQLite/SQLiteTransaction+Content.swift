@@ -66,10 +66,11 @@ extension SQLiteTransaction {
 
   private func liveContent(_ name: ContentName, in tree: Int64) throws -> BlobRow? {
     do {
-      guard let node = try liveNode(name.node, tree: tree), let blob = try node.blobKey.flatMap(blob) else {
-        return nil
-      }
-      return blob.id == name.blob ? blob : nil
+      guard let node = try liveNode(name.node, tree: tree), var blob = try node.blobKey.flatMap(blob),
+        blob.id == name.blob
+      else { return nil }
+      blob.zone = try zoneKey(of: node, tree: tree) ?? blob.zone
+      return blob
     } catch StoreError.damaged {
       // The commit that put the node is lost. Content that the node had before can still be read.
       return nil

@@ -32,9 +32,11 @@ extension SQLiteTransaction {
     for id in ids {
       var next = id
       while asked.insert(next).inserted, let node = try liveNode(next, tree: tree) {
-        guard node.commit.zone == zone else { throw ZDCSecurityError(.recordBindingMismatch, node: next) }
-        let row = try node.row()
+        let row = try node.row(in: zone)
         found.append(row)
+        guard try row.leaf.parent != .zero || zoneKey(ofRoot: next, tree: tree) == zone else {
+          throw ZDCSecurityError(.recordBindingMismatch, node: id)
+        }
         next = row.leaf.parent
       }
     }
@@ -46,7 +48,7 @@ extension SQLiteTransaction {
     let tree = try tree(of: zone)
     var all: [NodeRow] = []
     for parent in parents where all.count < limit {
-      all += try children(of: parent, tree: tree, limit: limit - all.count).map { try $0.row() }
+      all += try children(of: parent, tree: tree, limit: limit - all.count).map { try $0.row(in: zone) }
     }
     return all
   }
@@ -70,8 +72,9 @@ extension SQLiteTransaction {
   }
 
   func record(_ name: RecordName, in zone: ZoneKey) throws -> StoredRecord? {
-    if let node = try liveNode(name.node, tree: try tree(of: zone)), node.commit.zone == zone,
-      try node.put().record == name.hash
+    let tree = try tree(of: zone)
+    if let node = try liveNode(name.node, tree: tree), try node.put().record == name.hash,
+      try zoneKey(of: node, tree: tree) == zone
     {
       return try node.storedRecord()
     }

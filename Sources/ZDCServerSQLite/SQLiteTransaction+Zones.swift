@@ -14,11 +14,10 @@ extension SQLiteTransaction {
   }
 
   func zone(ofNode node: NodeID, tree: TreeID) throws -> ZoneRow? {
-    try db.first(
-      """
-      \(Self.zoneQuery) JOIN node_ids i ON i.tree = t.id JOIN nodes n ON n.id = i.key
-      JOIN commits c ON c.feed_position = n.commit_key AND c.zone = z.id WHERE t.tree_id = ? AND i.node = ?
-      """, .id(tree), .id(node), row: zoneRow)
+    guard let tree = try key(of: tree), let node = try liveNode(node, tree: tree),
+      let zone = try zoneKey(of: node, tree: tree)
+    else { return nil }
+    return try db.first("\(Self.zoneQuery) WHERE z.id = ?", .int(zone.rawValue), row: zoneRow)
   }
 
   func zone(of tree: TreeID, where user: UserID, holds permission: ZoneACL.Permissions) throws -> ZoneRow? {
@@ -106,10 +105,15 @@ extension SQLiteTransaction {
         let key = row.int(4)
         commitCache.insert(try CommitPuts(zone: zone, receivedMs: commit.receivedMs, bytes: commit.bytes), key: key)
         let new = row.optionalInt(5).flatMap { first in row.optionalInt(6).map { first...max(first, $0) } }
-        try add(try liveNodes(ofCommit: key, new: new), to: &commit)
+        try add(try liveNodes(ofCommit: key, new: new).filter { try isIn(zone, $0) }, to: &commit)
       }
       return try body(commit)
     }
+  }
+
+  /// Whether a node that a commit of this zone put is still in it. A split may have taken it away since.
+  private func isIn(_ zone: ZoneKey, _ node: LiveNode) throws -> Bool {
+    try zoneKey(of: node, tree: try tree(of: zone)) == zone
   }
 
   private func add(_ nodes: [LiveNode], to commit: inout CommitRow) throws {
@@ -118,6 +122,18 @@ extension SQLiteTransaction {
         commit.damaged.append(damage)
       }
     }
+  }
+
+  func stateBytes(of zone: ZoneKey) throws -> UInt64? {
+    try db.first("SELECT sum(length(bytes)) FROM states WHERE zone = ?", .int(zone.rawValue)) { row in
+      row.isNull(0) ? nil : row.unsigned(0)
+    } ?? nil
+  }
+
+  func statePart(_ index: Int, of zone: ZoneKey) throws -> [UInt8]? {
+    try db.first(
+      "SELECT bytes FROM states WHERE zone = ? AND part = ?", .int(zone.rawValue), .int(Int64(index))
+    ) { $0.bytes(0) }
   }
 
   func acl(_ key: Int64) throws -> [UInt8]? {

@@ -10,16 +10,29 @@ struct CommitDecision {
   let reader: any MetadataReader
   /// Nil without limits.
   var rates: MemberRates?
+  var prepared: PreparedSplits = [:]
 
   /// - Throws: ``StaleHead``, `ServerError`, or the broken rule as `ZDCSecurityError`.
   func delta(for request: CommitRequest) throws -> CommitDelta {
-    var delta = CommitDelta(zones: [])
-    for part in request.parts { delta.zones.append(try decide(part, contents: request.contents)) }
+    var delta = CommitDelta(zones: try zones(of: request))
     // Last, so that content that this request replaces or deletes makes room for its new content.
     for (owner, zones) in Dictionary(grouping: delta.zones, by: { $0.head.acl.fields.owner }) {
       delta.released += try room(for: zones, of: owner)
     }
     return delta
+  }
+
+  /// Decides about the commits of all zones, and returns their changes in the order of the request. A zone that is split
+  /// off comes after the one that it was in.
+  private func zones(of request: CommitRequest) throws -> [ZoneDelta] {
+    var deltas: [ZoneID: ZoneDelta] = [:]
+    var splits = RequestedSplits()
+    let (later, first) = request.parts.partitioned { $0.commit.fields.genesisState != nil }
+    for part in first + later {
+      deltas[part.commit.fields.zone] = try decide(part, contents: request.contents, &splits)
+    }
+    try splits.finish()
+    return request.parts.compactMap { deltas[$0.commit.fields.zone] }
   }
 
   private func room(for zones: [ZoneDelta], of owner: UserID) throws -> [BlobRow] {
@@ -38,9 +51,9 @@ struct CommitDecision {
   }
 
   private func decide(
-    _ part: CommitRequest.ZonePart, contents: [BlobID: CommitRequest.InlineContent]
+    _ part: CommitRequest.ZonePart, contents: [BlobID: CommitRequest.InlineContent], _ splits: inout RequestedSplits
   ) throws -> ZoneDelta {
-    guard try !begins(part.commit.fields) else { return try begin(part, contents: contents) }
+    guard try !begins(part.commit.fields) else { return try begin(part, contents: contents, &splits) }
     let row = try checkedZone(of: part.commit)
     let old = try row.zoneHead()
     let owner = old.acl.fields.owner
@@ -48,26 +61,34 @@ struct CommitDecision {
       try checkOwner(owner)
       try rates?.take(user, in: row.zone, bytes: part.byteCount(with: contents))
     }
-    let snapshot = try ZoneSnapshot(of: row.key, for: part.commit.fields.operations, reader: reader, work: work)
-    return try replay(part, contents: contents, snapshot: snapshot, after: old, target: .existing(row.key))
+    let known = prepared[row.zone].flatMap { $0.parentHead == row.head ? $0 : nil }
+    let snapshot = try ZoneSnapshot(
+      of: row.key, for: part.commit.fields.operations, reader: reader, work: work, prepared: known)
+    var (delta, split) = try replay(
+      part, contents: contents, snapshot: snapshot, after: old, target: .existing(row.key))
+    if let split, let top = snapshot.node(split.zone.root) {
+      delta.splitOff = top
+      splits.add(RequestedSplits.Branch(split: split, parent: row.key, top: top))
+    }
+    return delta
   }
 
   private func replay(
     _ part: CommitRequest.ZonePart, contents: [BlobID: CommitRequest.InlineContent], snapshot: ZoneSnapshot,
-    after old: ZoneHead?, target: ZoneDelta.Target
-  ) throws -> ZoneDelta {
+    after old: ZoneHead?, target: ZoneDelta.Target, state: StateList? = nil
+  ) throws -> (delta: ZoneDelta, split: ZoneSplit?) {
     guard let acl = part.acl ?? old?.acl else { throw ZDCSecurityError(.nonCanonicalEncoding) }
     let contents = try PutContents(of: part, inline: contents, snapshot: snapshot, reader: reader, now: now)
     var draft = ZoneDraft(
       part: part, acl: acl.fields, permissions: (old?.acl ?? acl).fields.entry(for: user)?.permissions ?? [],
       snapshot: snapshot, contents: contents, now: now)
-    let head = try ZoneReplay(identities: StoredIdentities(reader: reader))
-      .apply(part.commit, acl: part.acl, after: old, to: &draft)
+    let step = try ZoneReplay(identities: StoredIdentities(reader: reader))
+      .advance(part.commit, acl: part.acl, list: state, after: old, to: &draft)
     try draft.checkNames(in: reader)
-    var delta = ZoneDelta(target: target, head: head, commit: part.commit, receivedMs: now)
+    var delta = ZoneDelta(target: target, head: step.head, commit: part.commit, receivedMs: now)
     delta.take(draft)
-    if let list = try listChange(head.acl, grants: part.grants, after: old?.acl) { delta.change(to: list) }
-    return delta
+    if let list = try listChange(step.head.acl, grants: part.grants, after: old?.acl) { delta.change(to: list) }
+    return (delta, step.split)
   }
 
   /// Whether the commit is the first of a zone that does not exist, in a tree of the user.
@@ -77,20 +98,35 @@ struct CommitDecision {
   }
 
   /// Decides about the genesis of a zone in a tree that exists (PROTOCOL 3.7). The zone begins with a root that no zone
-  /// of the tree has.
+  /// of the tree has, or with a branch that another commit of the request splits off.
   private func begin(
-    _ part: CommitRequest.ZonePart, contents: [BlobID: CommitRequest.InlineContent]
+    _ part: CommitRequest.ZonePart, contents: [BlobID: CommitRequest.InlineContent], _ splits: inout RequestedSplits
   ) throws -> ZoneDelta {
     let fields = part.commit.fields
     guard fields.writer == user else { throw Self.foreignWriter }
     try checkWriter(part.commit)
-    let puts = fields.operations.count { if case .put = $0 { true } else { false } }
-    try require(puts == 1, .commitChainBroken, node: fields.zone.root)
+    try fields.checkOrderOfOperations()
+    try require(fields.putsOneNode, .commitChainBroken, node: fields.zone.root)
+    guard fields.genesisState == nil else {
+      return try begin(part, contents: contents, with: try splits.take(part.commit))
+    }
     let isNew = try reader.zone(ofNode: fields.zone.root, tree: fields.zone.tree) == nil
     try require(isNew, .splitMismatch, node: fields.zone.root)
     return try replay(
       part, contents: contents, snapshot: ZoneSnapshot(reader: reader, work: work), after: nil,
-      target: .newZone(owner: user))
+      target: .newZone(owner: user)
+    ).delta
+  }
+
+  private func begin(
+    _ part: CommitRequest.ZonePart, contents: [BlobID: CommitRequest.InlineContent],
+    with branch: RequestedSplits.Branch
+  ) throws -> ZoneDelta {
+    let list = branch.split.list
+    return try replay(
+      part, contents: contents, snapshot: ZoneSnapshot(reader: reader, work: work, root: branch.root), after: nil,
+      target: .splitOff(from: branch.parent, state: list, owner: user), state: list
+    ).delta
   }
 
   private static let foreignWriter = ServerError(.forbidden, "the commit's writer is not this session's user")
@@ -151,6 +187,13 @@ struct CommitDecision {
     try Recipients.check(acl, after: old, in: reader)
     let removed = Set(old?.fields.entries.map(\.user) ?? []).subtracting(acl.fields.entries.map(\.user))
     return ZoneDelta.ListChange(acl: acl, grants: grants, removed: removed)
+  }
+}
+
+extension Array {
+  /// Returns the elements that match, and the others, each in their order.
+  fileprivate func partitioned(by matches: (Element) -> Bool) -> (matching: [Element], others: [Element]) {
+    (filter(matches), filter { !matches($0) })
   }
 }
 

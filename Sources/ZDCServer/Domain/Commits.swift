@@ -22,12 +22,13 @@ enum Commits {
   /// - Throws: ``StaleHead``, `ServerError`, or the broken rule as `ZDCSecurityError`; then the transaction is undone.
   static func apply(
     _ request: CommitRequest, by user: UserID, quotas: Quotas, work: SubtreeWork, rates: MemberRates? = nil,
-    now: UInt64, in tx: any MetadataTransaction
+    prepared: PreparedSplits = [:], now: UInt64, in tx: any MetadataTransaction
   ) throws -> Outcome {
     if let replayed = try replayed(request, by: user, in: tx) {
       return Outcome(response: replayed, notices: [], operations: 0)
     }
-    let decision = CommitDecision(user: user, quotas: quotas, work: work, now: now, reader: tx, rates: rates)
+    let decision = CommitDecision(
+      user: user, quotas: quotas, work: work, now: now, reader: tx, rates: rates, prepared: prepared)
     let delta = try decision.delta(for: request)
     let statuses = try tx.apply(delta)
     let notices = zip(request.parts, zip(delta.zones, statuses)).map { part, applied in

@@ -19,6 +19,8 @@ package struct ZoneDelta: Sendable {
     case new(TreeRow, owner: UserID)
     /// Another zone of a tree that exists, which begins with this commit.
     case newZone(owner: UserID)
+    /// A zone that begins with a branch of another zone. The list of its nodes is stored as it is.
+    case splitOff(from: ZoneKey, state: StateList, owner: UserID)
   }
 
   package struct ListChange: Sendable {
@@ -45,6 +47,8 @@ package struct ZoneDelta: Sendable {
   package var puts: [NodePut] = []
   /// Existing nodes that the commit removes with their records and content.
   package var removed: [NodeRow] = []
+  /// The top of the branch that the commit splits off, as this zone had it. Another delta of the request begins its zone.
+  package var splitOff: NodeRow?
   package var usage = ZoneUsage()
 
   package init(target: Target, head: ZoneHead, commit: ZoneCommit, receivedMs: UInt64) {
@@ -53,11 +57,25 @@ package struct ZoneDelta: Sendable {
     self.commit = commit.bytes
     self.receivedMs = receivedMs
     usage.logBytes = UInt64(commit.bytes.count)
+    if case .splitOff(_, let state, _) = target { usage.logBytes += UInt64(StateList.entryBytes) * state.count }
   }
 
   package mutating func change(to list: ListChange) {
     self.list = list
     usage.logBytes += UInt64(list.acl.bytes.count + list.grants.reduce(0) { $0 + $1.bytes.count })
+  }
+}
+
+extension StateList {
+  /// At most 1 MiB.
+  private static let partBytes = (1 << 20) / entryBytes * entryBytes
+
+  /// The parts in which a store keeps and returns the list.
+  package var parts: [ArraySlice<UInt8>] {
+    let bytes = bytes
+    return stride(from: 0, to: bytes.count, by: Self.partBytes).map { start in
+      bytes[start..<min(start + Self.partBytes, bytes.count)]
+    }
   }
 }
 

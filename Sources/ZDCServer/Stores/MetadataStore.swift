@@ -108,9 +108,16 @@ package protocol MetadataReader: AnyObject {
     of zone: ZoneKey, after: UInt64?, withRecords: Bool, _ body: (CommitRow) throws -> Bool
   ) throws
   func grant(zone: ZoneKey, user: UserID, hash: GrantHash) throws -> [UInt8]?
+  /// Returns the length of the state list with which the zone began; nil for a zone that was not split off.
+  func stateBytes(of zone: ZoneKey) throws -> UInt64?
+  /// Returns a part of that list, in order from 0; nil after the last one. A part has at most 1 MiB.
+  func statePart(_ index: Int, of zone: ZoneKey) throws -> [UInt8]?
 
-  // Nodes and records
+  // Nodes and records. A node's zone is that of the nearest zone root above it, whatever zone's commit put the node: a
+  // split changes the zone of a whole branch and writes none of its rows.
   /// Returns those of these nodes that are live, with all their ancestors.
+  ///
+  /// A node that no commit of its zone has put has `putSeq` 0: the zone began with it.
   ///
   /// - Throws: `ZDCSecurityError` with `recordBindingMismatch` for a node of another zone of the tree.
   func nodes(_ ids: [NodeID], in zone: ZoneKey) throws -> [NodeRow]
@@ -124,7 +131,7 @@ package protocol MetadataReader: AnyObject {
   func zone(of tree: TreeID, where user: UserID, holds permission: ZoneACL.Permissions) throws -> ZoneRow?
   /// - Throws: ``RecordDamaged``.
   func records(_ keys: [Int64]) throws -> [Int64: StoredRecord]
-  /// Returns the node's current record, or one that it had and that is retained.
+  /// Returns the node's current record, or one that it had in this zone and that is retained.
   ///
   /// - Throws: ``RecordDamaged``.
   func record(_ name: RecordName, in zone: ZoneKey) throws -> StoredRecord?
@@ -193,7 +200,8 @@ package protocol MetadataTransaction: MetadataReader {
   /// Appends one commit to each of these zones and applies the delta to their nodes, names and content. The delta was
   /// decided on data read in this transaction. Its puts are those of its commit: a store may take a leaf from there.
   ///
-  /// A new list makes users members and former members, and ends the memberships of those whom it removes.
+  /// A new list makes users members and former members, and ends the memberships of those whom it removes. A split frees
+  /// the name of the branch. What a zone's genesis replaces belongs to the zone that the branch was in.
   ///
   /// - Returns: the new status of the zones, in the order of the delta.
   func apply(_ delta: CommitDelta) throws -> [ZoneStatus]
