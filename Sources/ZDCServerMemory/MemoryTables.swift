@@ -84,6 +84,8 @@ struct MemoryTables: Sendable {
   /// Tickets and large blobs.
   var files: [BlobID: Int64] = [:]
   var smallContents: [ContentName: [Int64]] = [:]
+  /// Closed zones that still have nodes.
+  var closing: [ZoneKey] = []
   var lastFeedPosition: UInt64 = 0
   private var lastKey: Int64 = 0
 

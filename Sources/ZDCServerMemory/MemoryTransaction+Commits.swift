@@ -48,6 +48,30 @@ extension MemoryTransaction {
     return key
   }
 
+  func removeClosedNodes(limit: Int) throws -> Bool {
+    try check(.upkeep)
+    guard let key = tables.closing.first else { return false }
+    guard let zone = tables.zones[key]?.row, let closedMs = zone.closedMs else {
+      tables.closing.removeFirst()
+      return true
+    }
+    let tree = zone.zone.tree
+    let keeper = Keeper(zone: key, now: closedMs)
+    var (stack, rest) = ([zone.zone.root], limit)
+    while let node = stack.last, rest > 0 {
+      let below = tables.nodes[tree]?.children[node] ?? []
+      stack += below
+      guard below.isEmpty else { continue }
+      stack.removeLast()
+      guard let row = tables.nodes[tree]?.all[node]?.row else { continue }
+      remove(row, from: tree, keeper)
+      tables.trees[tree]?.usage.nodes -= 1
+      rest -= 1
+    }
+    if stack.isEmpty { tables.closing.removeFirst() }
+    return !tables.closing.isEmpty
+  }
+
   /// Where and when a commit replaces records and content.
   private struct Keeper {
     var zone: ZoneKey
@@ -124,6 +148,10 @@ extension MemoryTransaction {
     tables.zones[key]?.row.seq = head.seq
     tables.zones[key]?.row.head = head.hash
     tables.zones[key]?.row.retiredBelow = head.retiredBelow
+    if head.isClosed {
+      tables.zones[key]?.row.closedMs = delta.receivedMs
+      tables.closing.append(key)
+    }
     tables.trees[head.zone.tree]?.usage.add(delta.usage)
     return ZoneStatus(zone: head.zone, seq: head.seq, head: head.hash)
   }

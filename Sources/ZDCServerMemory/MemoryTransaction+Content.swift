@@ -13,6 +13,7 @@ extension MemoryTransaction {
   private func own(_ name: ContentName, in tree: TreeID) -> BlobRow? {
     if let key = tables.nodes[tree]?.all[name.node]?.row.blob, var live = tables.blobs[key]?.row, live.id == name.blob {
       live.zone = zoneKey(ofNode: name.node, tree: tree) ?? live.zone
+      live.replacedMs = tables.zones[live.zone]?.row.closedMs
       return live
     }
     return (tables.smallContents[name] ?? []).compactMap { tables.blobs[$0]?.row }
@@ -139,6 +140,7 @@ extension MemoryTransaction {
     usage.records = trees.reduce(0) { $0 + $1.records }
     usage.recordBytes = trees.reduce(0) { $0 + $1.recordBytes }
     usage.logBytes = trees.reduce(0) { $0 + $1.logBytes }
+    usage.closedZones = UInt64(zones.count { $0.row.isClosed })
     usage.blobs = UInt64(blobs.count)
     usage.contentBytes = blobs.reduce(0) { $0 + $1.cipherLength }
     usage.uploadBytes = uploadBytes(of: user)

@@ -21,7 +21,8 @@ extension MemoryTransaction {
 
   func zone(of tree: TreeID, where user: UserID, holds permission: ZoneACL.Permissions) -> ZoneRow? {
     tables.zones.values.filter { zone in
-      zone.row.zone.tree == tree && !(zone.members.rows[user]?.permissions ?? []).isDisjoint(with: permission)
+      zone.row.zone.tree == tree && !zone.row.isClosed
+        && !(zone.members.rows[user]?.permissions ?? []).isDisjoint(with: permission)
     }
     .min { $0.row.key.rawValue < $1.row.key.rawValue }?.row
   }
@@ -56,9 +57,10 @@ extension MemoryTransaction {
     of zone: ZoneKey, after: UInt64?, withRecords: Bool, _ body: (CommitRow) throws -> Bool
   ) throws {
     let start = after.map { $0 == .max ? Int.max : Int(clamping: $0 + 1) } ?? 0
+    let isOpen = tables.zones[zone]?.row.isClosed == false
     for commit in (tables.zones[zone]?.log ?? []).dropFirst(start) {
       var row = commit.row
-      if withRecords {
+      if withRecords, isOpen {
         let records = commit.records.compactMap { tables.records[$0] }
         row.records = records.filter { $0.replacedMs == nil && self.zone(of: $0) == zone }.map(\.stored)
       }
@@ -91,7 +93,7 @@ extension MemoryTransaction {
       .first { self.zone(of: $0) == zone }
     guard let record else { return nil }
     var stored = record.stored
-    stored.replacedMs = record.replacedMs
+    stored.replacedMs = record.replacedMs ?? tables.zones[zone]?.row.closedMs
     return stored
   }
 
@@ -116,12 +118,15 @@ extension MemoryTransaction {
       while asked.insert(next).inserted, let node = tree.all[next] {
         found.append(node.row(in: zone))
         next = node.row.leaf.parent
-        guard next != .zero || node.row.leaf.node == root else {
-          throw ZDCSecurityError(.recordBindingMismatch, node: id)
-        }
+        guard next != .zero || node.row.leaf.node == root else { throw foreign(id, in: treeID(of: zone)) }
       }
     }
     return found
+  }
+
+  private func foreign(_ node: NodeID, in tree: TreeID?) -> any Error {
+    let isClosed = tree.flatMap { zone(ofNode: node, tree: $0)?.isClosed } ?? false
+    return isClosed ? ServerError.nodeIsLeaving : ZDCSecurityError(.recordBindingMismatch, node: node)
   }
 
   func children(of parents: [NodeID], in zone: ZoneKey, limit: Int) -> [NodeRow] {

@@ -89,6 +89,7 @@ extension SQLiteTransaction {
   }
 
   private func removeTrees(of user: Int64) throws {
+    try db.run("DELETE FROM closing WHERE zone IN (\(Self.zones))", .int(user))
     try db.run("DELETE FROM zones WHERE tree IN (\(Self.trees))", .int(user))
     try db.run("DELETE FROM trees WHERE owner = ?", .int(user))
     try db.run("UPDATE users SET keyring = NULL WHERE id = ?", .int(user))

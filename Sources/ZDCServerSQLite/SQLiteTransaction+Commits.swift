@@ -18,9 +18,15 @@ extension SQLiteTransaction {
     commitCache.insert(puts, key: key)
     var writer = try NodeWriter(self, commit: puts, key: key, replacedIn: delta.origin)
     try writer.write(delta.puts, removing: delta.removed, splitOff: delta.splitOff)
+    if delta.head.isClosed { try close(zone, now: delta.receivedMs) }
     let list = try delta.list.map { try insert($0, of: delta, in: zone) }
     try append(delta, key: key, list: list, nodes: writer.created, to: zone)
     return ZoneStatus(zone: delta.head.zone, seq: delta.head.seq, head: delta.head.hash)
+  }
+
+  private func close(_ zone: ZoneKey, now: UInt64) throws {
+    try db.run("UPDATE zones SET closed_ms = ? WHERE id = ?", .ms(now), .int(zone.rawValue))
+    try db.run("INSERT INTO closing(zone) VALUES (?)", .int(zone.rawValue))
   }
 
   private func key(of delta: ZoneDelta) throws -> ZoneKey {

@@ -70,6 +70,7 @@ extension SQLiteTransaction {
         blob.id == name.blob
       else { return nil }
       blob.zone = try zoneKey(of: node, tree: tree) ?? blob.zone
+      blob.replacedMs = try closedMs(of: blob.zone)
       return blob
     } catch StoreError.damaged {
       // The commit that put the node is lost. Content that the node had before can still be read.
@@ -231,7 +232,7 @@ extension SQLiteTransaction {
       """
       SELECT coalesce(sum(z.live_nodes), 0), coalesce(sum(z.seq + 1), 0), coalesce(sum(z.records), 0),
         coalesce(sum(z.record_bytes), 0), coalesce(sum(z.log_bytes), 0), coalesce(sum(z.contents), 0),
-        coalesce(sum(z.content_bytes), 0), coalesce(max(u.upload_bytes), 0)
+        coalesce(sum(z.content_bytes), 0), coalesce(max(u.upload_bytes), 0), count(z.closed_ms)
       FROM users u LEFT JOIN trees t ON t.owner = u.id LEFT JOIN zones z ON z.tree = t.id WHERE u.user_id = ?
       """, .id(user)
     ) { row in
@@ -244,6 +245,7 @@ extension SQLiteTransaction {
       usage.blobs = row.unsigned(5)
       usage.contentBytes = row.unsigned(6)
       usage.uploadBytes = row.unsigned(7)
+      usage.closedZones = row.unsigned(8)
       return usage
     }
     return usage ?? UsageRow()

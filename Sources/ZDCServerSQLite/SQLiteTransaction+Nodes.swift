@@ -34,13 +34,20 @@ extension SQLiteTransaction {
       while asked.insert(next).inserted, let node = try liveNode(next, tree: tree) {
         let row = try node.row(in: zone)
         found.append(row)
-        guard try row.leaf.parent != .zero || zoneKey(ofRoot: next, tree: tree) == zone else {
-          throw ZDCSecurityError(.recordBindingMismatch, node: id)
+        guard row.leaf.parent == .zero else {
+          next = row.leaf.parent
+          continue
         }
-        next = row.leaf.parent
+        let root = try zoneKey(ofRoot: next, tree: tree)
+        guard root == zone else { throw try foreign(id, of: root) }
       }
     }
     return found
+  }
+
+  private func foreign(_ node: NodeID, of zone: ZoneKey?) throws -> any Error {
+    let isClosed = try zone.flatMap(closedMs) != nil
+    return isClosed ? ServerError.nodeIsLeaving : ZDCSecurityError(.recordBindingMismatch, node: node)
   }
 
   /// NB: a recursive query would read all children of a node before it returns the first one, regardless of its LIMIT.
@@ -76,7 +83,9 @@ extension SQLiteTransaction {
     if let node = try liveNode(name.node, tree: tree), try node.put().record == name.hash,
       try zoneKey(of: node, tree: tree) == zone
     {
-      return try node.storedRecord()
+      var record = try node.storedRecord()
+      record.replacedMs = try closedMs(of: zone)
+      return record
     }
     return try replacedRecord(name, in: zone)
   }

@@ -13,6 +13,8 @@ struct ZoneCache {
   var zones: [Node: ZoneKey] = [:]
   /// The only zone of a tree; nil if the tree has several.
   var onlyZones: [Int64: ZoneKey?] = [:]
+  /// When zones were closed; nil for open ones.
+  var closed: [ZoneKey: UInt64?] = [:]
 }
 
 // The zone of a node is that of the nearest root above it. No row stores it, so a split writes none for the nodes of its
@@ -48,6 +50,17 @@ extension SQLiteTransaction {
   /// Returns the zone that has this root.
   func zoneKey(ofRoot node: NodeID, tree: Int64) throws -> ZoneKey? {
     try db.first("SELECT id FROM zones WHERE tree = ? AND root = ?", .int(tree), .id(node)) { ZoneKey($0.int(0)) }
+  }
+
+  /// Returns when the zone was closed; nil while it is open.
+  func closedMs(of zone: ZoneKey) throws -> UInt64? {
+    if let known = zoneCache.closed[zone] { return known }
+    let closedMs: UInt64? =
+      try db.first("SELECT closed_ms FROM zones WHERE id = ?", .int(zone.rawValue)) { row in
+        row.isNull(0) ? nil : row.unsigned(0)
+      } ?? nil
+    zoneCache.closed[zone] = .some(closedMs)
+    return closedMs
   }
 
   private func onlyZone(of tree: Int64) throws -> ZoneKey? {

@@ -5,7 +5,7 @@ internal import ZDCServer
 // Zones
 extension SQLiteTransaction {
   private static let zoneQuery = """
-    SELECT z.id, t.tree_id, z.root, z.seq, z.head, a.bytes, z.retired
+    SELECT z.id, t.tree_id, z.root, z.seq, z.head, a.bytes, z.retired, z.closed_ms
     FROM zones z JOIN trees t ON t.id = z.tree JOIN acls a ON a.id = z.acl
     """
 
@@ -24,14 +24,15 @@ extension SQLiteTransaction {
     try db.first(
       """
       \(Self.zoneQuery) JOIN members m ON m.zone = z.id AND m.user_id = ?
-      WHERE t.tree_id = ? AND m.permissions & ? <> 0 ORDER BY z.id LIMIT 1
+      WHERE t.tree_id = ? AND m.permissions & ? <> 0 AND z.closed_ms IS NULL ORDER BY z.id LIMIT 1
       """, .id(user), .id(tree), .int(Int64(permission.rawValue)), row: zoneRow)
   }
 
   private func zoneRow(_ row: SQLRow) throws -> ZoneRow {
     ZoneRow(
       key: ZoneKey(row.int(0)), zone: ZoneID(tree: try row.id(1), root: try row.id(2)), seq: row.unsigned(3),
-      head: try row.id(4), acl: row.bytes(5), retiredBelow: try retired(row.bytes(6)))
+      head: try row.id(4), acl: row.bytes(5), retiredBelow: try retired(row.bytes(6)),
+      closedMs: row.isNull(7) ? nil : row.unsigned(7))
   }
 
   func zoneStatus(_ row: SQLRow) throws -> ZoneStatus {
@@ -98,6 +99,7 @@ extension SQLiteTransaction {
       FROM commits c LEFT JOIN acls a ON a.id = c.acl WHERE c.zone = ? AND c.seq > ? ORDER BY c.seq
       """
     let start = after.map { Int64(clamping: $0) } ?? -1
+    let withRecords = try withRecords && closedMs(of: zone) == nil
     try db.each(sql, [.int(zone.rawValue), .int(start)]) { row in
       var commit = CommitRow(
         seq: row.unsigned(0), receivedMs: row.unsigned(1), bytes: row.bytes(2), acl: row.isNull(3) ? nil : row.bytes(3))

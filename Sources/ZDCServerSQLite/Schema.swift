@@ -53,6 +53,11 @@ enum Schema {
     CREATE TABLE states(
       id INTEGER PRIMARY KEY, zone INTEGER NOT NULL, part INTEGER NOT NULL, bytes BLOB NOT NULL, UNIQUE(zone, part));
     """,
+    """
+    -- The owner may end a zone. Its nodes are removed afterwards, in steps; until then the zone is in `closing`.
+    ALTER TABLE zones ADD COLUMN closed_ms INTEGER;
+    CREATE TABLE closing(zone INTEGER PRIMARY KEY);
+    """,
   ]
 
   private static let sqlSteps = [

@@ -110,8 +110,10 @@ struct CommitDecision {
     guard fields.genesisState == nil else {
       return try begin(part, contents: contents, with: try splits.take(part.commit))
     }
-    let isNew = try reader.zone(ofNode: fields.zone.root, tree: fields.zone.tree) == nil
-    try require(isNew, .splitMismatch, node: fields.zone.root)
+    if let other = try reader.zone(ofNode: fields.zone.root, tree: fields.zone.tree) {
+      guard !other.isClosed else { throw ServerError.nodeIsLeaving }
+      throw ZDCSecurityError(.splitMismatch, node: fields.zone.root)
+    }
     return try replay(
       part, contents: contents, snapshot: ZoneSnapshot(reader: reader, work: work), after: nil,
       target: .newZone(owner: user)

@@ -13,6 +13,7 @@ enum Commits {
     /// Empty for a request that the log already contained.
     var notices: [HeadNotice]
     var operations: Int
+    var closesZone = false
     /// Retained blobs that were removed to make room for new ones.
     var released: [BlobID] = []
   }
@@ -37,6 +38,7 @@ enum Commits {
     return Outcome(
       response: CommitResponse(receivedMs: now, zones: statuses), notices: notices,
       operations: request.parts.reduce(0) { $0 + $1.commit.fields.operations.count },
+      closesZone: delta.zones.contains { $0.head.isClosed },
       released: delta.released.filter { !$0.isInline }.map(\.id))
   }
 
@@ -118,6 +120,8 @@ extension ZoneACL.Entry {
 extension ZoneRow {
   /// Returns the head that replay compares the next commit with.
   func zoneHead() throws -> ZoneHead {
-    ZoneHead(zone: zone, seq: seq, hash: head, acl: try ZoneACL(acl), retiredBelow: retiredBelow)
+    var zoneHead = ZoneHead(zone: zone, seq: seq, hash: head, acl: try ZoneACL(acl), retiredBelow: retiredBelow)
+    zoneHead.isClosed = isClosed
+    return zoneHead
   }
 }

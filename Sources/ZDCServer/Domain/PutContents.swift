@@ -63,7 +63,11 @@ struct PutContents {
   /// Returns the writer's own complete upload for this node, or a blob that was on this node before.
   private func attached(_ blob: BlobRow, as content: NodeRecord.Content, to node: NodeID) throws -> BlobRow {
     let isTicketOfOther = blob.state != .attached && blob.owner != commit.writer
-    guard !isTicketOfOther else { throw Self.gone }
+    // What the node had in another zone, before a split, is not kept for this one.
+    let isOfOtherZone =
+      try blob.state == .attached && blob.node == node && blob.zone != zone
+      && reader.treeID(of: blob.zone) == commit.zone.tree
+    guard !isTicketOfOther, !isOfOtherZone else { throw Self.gone }
     // An upload may have begun before any zone had the node: it is bound to its user and node.
     let isHere = try blob.zone == zone || (blob.state != .attached && reader.treeID(of: blob.zone) == commit.zone.tree)
     try require(blob.node == node && isHere, .blobNotYours, node: node)

@@ -22,6 +22,9 @@ extension ZoneDraft {
 
   mutating func insert(_ list: StateList) throws { state = list }
 
+  /// The store removes the nodes later, step by step: a zone may have any number of them.
+  mutating func close() throws {}
+
   /// The root of a zone that is split off continues the versions that it had.
   func checkSplitRoot(_ record: NodeRecord, previous: NodeRecord?) throws {
     guard state != nil, record.fields.node == part.commit.fields.zone.root else { return }

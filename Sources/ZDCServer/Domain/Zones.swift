@@ -196,7 +196,7 @@ enum Zones {
   static func status(
     ofNode node: NodeID, tree: TreeID, user: UserID, in reader: any MetadataReader
   ) throws -> ZoneStatus {
-    guard let zone = try reader.zone(ofNode: node, tree: tree),
+    guard let zone = try reader.zone(ofNode: node, tree: tree), !zone.isClosed,
       try Access.holds(.read, user: user, zone: zone.key, in: reader)
     else { throw ServerError(.notFound, "no such node") }
     return zone.status

@@ -74,8 +74,11 @@ enum ZoneRoutes {
     let outcome = try Commits.apply(
       request, by: user, quotas: core.quotas, work: work, rates: core.memberRates, prepared: prepared, now: now,
       in: tx)
-    let notices = outcome.notices
-    tx.afterCommit { for notice in notices { core.coordination.announce(.head(notice)) } }
+    let (notices, closes) = (outcome.notices, outcome.closesZone)
+    tx.afterCommit {
+      if closes { core.setClosing() }
+      for notice in notices { core.coordination.announce(.head(notice)) }
+    }
     return outcome
   }
 

@@ -119,19 +119,21 @@ package protocol MetadataReader: AnyObject {
   ///
   /// A node that no commit of its zone has put has `putSeq` 0: the zone began with it.
   ///
-  /// - Throws: `ZDCSecurityError` with `recordBindingMismatch` for a node of another zone of the tree.
+  /// - Throws: `ZDCSecurityError` with `recordBindingMismatch` for a node of another zone of the tree;
+  ///   `ServerError.nodeIsLeaving` for one of a closed zone.
   func nodes(_ ids: [NodeID], in zone: ZoneKey) throws -> [NodeRow]
   /// Returns the live children of these nodes, at most `limit` in total; reads no row beyond.
   func children(of parents: [NodeID], in zone: ZoneKey, limit: Int) throws -> [NodeRow]
   /// Returns the live nodes that currently have these names.
   func holders(of names: [NodeName], in zone: ZoneKey) throws -> [NodeName: NodeID]
-  /// Returns the zone that currently holds the node.
+  /// Returns the zone that currently holds the node; a closed one while the node is not removed yet.
   func zone(ofNode node: NodeID, tree: TreeID) throws -> ZoneRow?
-  /// Returns a zone of the tree in which the user has this permission: the oldest one if there are several.
+  /// Returns an open zone of the tree in which the user has this permission: the oldest one if there are several.
   func zone(of tree: TreeID, where user: UserID, holds permission: ZoneACL.Permissions) throws -> ZoneRow?
   /// - Throws: ``RecordDamaged``.
   func records(_ keys: [Int64]) throws -> [Int64: StoredRecord]
-  /// Returns the node's current record, or one that it had in this zone and that is retained.
+  /// Returns the node's current record, or one that it had in this zone and that is retained. The end of a zone replaces
+  /// all its records.
   ///
   /// - Throws: ``RecordDamaged``.
   func record(_ name: RecordName, in zone: ZoneKey) throws -> StoredRecord?
@@ -213,6 +215,10 @@ package protocol MetadataTransaction: MetadataReader {
   func removeBlobs(_ blobs: [BlobRow]) throws
 
   // Garbage collection
+  /// Removes nodes of closed zones, as a delete would when the zone was closed; at most `limit` of them.
+  ///
+  /// - Returns: whether there may be more.
+  func removeClosedNodes(limit: Int) throws -> Bool
   /// Removes replaced records and blobs older than `replacedBefore` and abandoned tickets, at most `limit` of each.
   func collect(replacedBefore: UInt64, abandonedBefore: UInt64, limit: Int) throws -> Collected
   /// Removes the data of accounts that were closed before `closedBefore`, at most about `limit` rows of each kind per
@@ -247,6 +253,12 @@ package struct RecordDamaged: Error, Hashable {
   package init(_ name: RecordName) {
     self.name = name
   }
+}
+
+extension ServerError {
+  /// A node of a closed zone that the store has not removed yet. Its id is free a little later.
+  package static let nodeIsLeaving = ServerError(
+    .tooManyRequests, "the nodes of a deleted zone are being removed", retryable: true, retryAfterMs: 5_000)
 }
 
 /// The disk is full; no change of the write was kept.

@@ -39,10 +39,11 @@ extension IntegrityCheck {
     let stored = try count("SELECT feed_position FROM zones WHERE id = \(key.rawValue)")
     let isHead =
       stored == feedPosition && row.seq == head.seq && row.head == head.hash && row.acl == head.acl.bytes
-      && row.retiredBelow == head.retiredBelow
+      && row.retiredBelow == head.retiredBelow && row.isClosed == head.isClosed
     if !isHead { add(.zoneHead, CheckFinding.Field.zone(zone), "the zone's row does not match the end of its log") }
     try checkMembers(of: zone, key: key, expected: state.members)
     try checkGrants(of: zone, key: key, acl: head.acl)
+    guard !row.isClosed else { return try leavingRecordBytes(of: zone, tree: tree) }
     return try checkNodes(of: zone, key: key, tree: tree, expected: scratch)
   }
 
