@@ -81,8 +81,8 @@ struct MemoryTables: Sendable {
   var records: [Int64: Record] = [:]
   var recordKeys: [RecordName: [Int64]] = [:]
   var blobs: [Int64: Blob] = [:]
-  /// Tickets and large blobs.
-  var files: [BlobID: Int64] = [:]
+  /// Tickets and large blobs, which several nodes may have.
+  var files: [BlobID: [Int64]] = [:]
   var smallContents: [ContentName: [Int64]] = [:]
   /// Closed zones that still have nodes.
   var closing: [ZoneKey] = []

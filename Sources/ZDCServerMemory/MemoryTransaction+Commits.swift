@@ -121,6 +121,9 @@ extension MemoryTransaction {
       if blob.state != .attached { try check(.upload(blob.id)) }
       update(blob.attached(in: zone, replacedMs: replacedMs))
       return blob.key
+    case .reference(let source):
+      let row = source.reference(for: put.leaf.node, in: zone, now: now, replacedMs: replacedMs)
+      return insert(row, content: tables.blobs[source.key]?.content)
     case .inline(let id, let bytes):
       let row = BlobRow(
         id: id, zone: zone, node: put.leaf.node, cipherLength: UInt64(bytes.count), state: .attached, isInline: true,

@@ -3,7 +3,9 @@ internal import ZDCServer
 
 // Content
 extension MemoryTransaction {
-  func file(_ id: BlobID) -> BlobRow? { tables.files[id].flatMap { tables.blobs[$0]?.row } }
+  func file(_ id: BlobID) -> BlobRow? { files(id).first }
+
+  private func files(_ id: BlobID) -> [BlobRow] { (tables.files[id] ?? []).compactMap { tables.blobs[$0]?.row } }
 
   func contents(_ names: [ContentName], in tree: TreeID) -> [ContentName: BlobRow] {
     names.reduce(into: [:]) { $0[$1] = own($1, in: tree) ?? file($1.blob) }
@@ -16,8 +18,9 @@ extension MemoryTransaction {
       live.replacedMs = tables.zones[live.zone]?.row.closedMs
       return live
     }
-    return (tables.smallContents[name] ?? []).compactMap { tables.blobs[$0]?.row }
-      .first { $0.replacedMs != nil && treeID(of: $0.zone) == tree }
+    let small = (tables.smallContents[name] ?? []).compactMap { tables.blobs[$0]?.row }
+    return small.first { $0.replacedMs != nil && treeID(of: $0.zone) == tree }
+      ?? files(name.blob).first { $0.node == name.node && treeID(of: $0.zone) == tree }
   }
 
   func blobs(_ keys: [Int64]) -> [BlobRow] { keys.compactMap { tables.blobs[$0]?.row } }
@@ -38,7 +41,7 @@ extension MemoryTransaction {
     row.key = tables.newKey()
     tables.blobs[row.key] = MemoryTables.Blob(row: row, content: content)
     if content == nil {
-      tables.files[row.id] = row.key
+      tables.files[row.id, default: []].append(row.key)
     } else {
       tables.smallContents[row.name, default: []].append(row.key)
     }
@@ -71,7 +74,7 @@ extension MemoryTransaction {
       if blob.isInline {
         tables.smallContents[blob.name]?.removeAll { $0 == blob.key }
       } else {
-        tables.files[blob.id] = nil
+        tables.files[blob.id]?.removeAll { $0 == blob.key }
       }
     }
   }

@@ -65,6 +65,13 @@ struct NodeReplacer {
       // Small content of the node itself is kept with the node.
       guard blob.key > 0 else { return }
       try store.update(blob.attached(in: zone, replacedMs: now))
+    case .reference(let source) where source.isInline:
+      try insertContent.run(
+        .id(source.id), .int(zone.rawValue), .id(put.leaf.node), .ms(source.cipherLength), .ms(now), .ms(now),
+        .bytes(try store.smallBytes(of: source)))
+      try store.count(contents: 1, bytes: Int64(clamping: source.cipherLength), in: zone)
+    case .reference(let source):
+      _ = try store.insertReference(source.reference(for: put.leaf.node, in: zone, now: now, replacedMs: now))
     case .inline(let id, let bytes):
       try insertContent.run(
         .id(id), .int(zone.rawValue), .id(put.leaf.node), .ms(UInt64(bytes.count)), .ms(now), .ms(now), .slice(bytes))

@@ -119,6 +119,11 @@ struct NodeWriter {
     case .none: .null
     case .unchanged(let key): .int(max(key, 0))
     case .attached(let blob): .int(blob.isInline ? 0 : blob.key)
+    case .reference(let source) where !source.isInline:
+      .int(
+        try store.insertReference(
+          source.reference(for: put.leaf.node, in: commit.zone, now: commit.receivedMs, replacedMs: nil)))
+    case .reference: .int(0)
     case .inline: .int(0)
     }
   }
@@ -133,6 +138,11 @@ struct NodeWriter {
       guard blob.key > 0 else { return }
       guard let bytes = try store.inlineBytes(of: blob) else { throw StoreError.damaged }
       try store.removeBlobs([blob])
+      try store.count(contents: 1, bytes: Int64(bytes.count), in: commit.zone)
+      try insertContent.run(.int(node), .bytes(bytes))
+    case .reference(let source) where !source.isInline: return
+    case .reference(let source):
+      let bytes = try store.smallBytes(of: source)
       try store.count(contents: 1, bytes: Int64(bytes.count), in: commit.zone)
       try insertContent.run(.int(node), .bytes(bytes))
     case .inline(_, let bytes): try insertContent.run(.int(node), .slice(bytes))

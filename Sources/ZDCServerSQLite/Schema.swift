@@ -58,6 +58,11 @@ enum Schema {
     ALTER TABLE zones ADD COLUMN closed_ms INTEGER;
     CREATE TABLE closing(zone INTEGER PRIMARY KEY);
     """,
+    """
+    -- Several nodes may have one file, each with a row of its own.
+    DROP INDEX files;
+    CREATE INDEX files ON blobs(blob_id) WHERE content IS NULL;
+    """,
   ]
 
   private static let sqlSteps = [

@@ -29,7 +29,7 @@ struct CommitDecision {
     var splits = RequestedSplits()
     let (later, first) = request.parts.partitioned { $0.commit.fields.genesisState != nil }
     for part in first + later {
-      deltas[part.commit.fields.zone] = try decide(part, contents: request.contents, &splits)
+      deltas[part.commit.fields.zone] = try decide(part, of: request, &splits)
     }
     try splits.finish()
     return request.parts.compactMap { deltas[$0.commit.fields.zone] }
@@ -51,21 +51,21 @@ struct CommitDecision {
   }
 
   private func decide(
-    _ part: CommitRequest.ZonePart, contents: [BlobID: CommitRequest.InlineContent], _ splits: inout RequestedSplits
+    _ part: CommitRequest.ZonePart, of request: CommitRequest, _ splits: inout RequestedSplits
   ) throws -> ZoneDelta {
-    guard try !begins(part.commit.fields) else { return try begin(part, contents: contents, &splits) }
+    guard try !begins(part.commit.fields) else { return try begin(part, of: request, &splits) }
     let row = try checkedZone(of: part.commit)
     let old = try row.zoneHead()
     let owner = old.acl.fields.owner
     if owner != user {
       try checkOwner(owner)
-      try rates?.take(user, in: row.zone, bytes: part.byteCount(with: contents))
+      try rates?.take(user, in: row.zone, bytes: part.byteCount(with: request.contents))
     }
     let known = prepared[row.zone].flatMap { $0.parentHead == row.head ? $0 : nil }
     let snapshot = try ZoneSnapshot(
       of: row.key, for: part.commit.fields.operations, reader: reader, work: work, prepared: known)
     var (delta, split) = try replay(
-      part, contents: contents, snapshot: snapshot, after: old, target: .existing(row.key))
+      part, of: request, snapshot: snapshot, after: old, target: .existing(row.key))
     if let split, let top = snapshot.node(split.zone.root) {
       delta.splitOff = top
       splits.add(RequestedSplits.Branch(split: split, parent: row.key, top: top))
@@ -74,11 +74,11 @@ struct CommitDecision {
   }
 
   private func replay(
-    _ part: CommitRequest.ZonePart, contents: [BlobID: CommitRequest.InlineContent], snapshot: ZoneSnapshot,
+    _ part: CommitRequest.ZonePart, of request: CommitRequest, snapshot: ZoneSnapshot,
     after old: ZoneHead?, target: ZoneDelta.Target, state: StateList? = nil
   ) throws -> (delta: ZoneDelta, split: ZoneSplit?) {
     guard let acl = part.acl ?? old?.acl else { throw ZDCSecurityError(.nonCanonicalEncoding) }
-    let contents = try PutContents(of: part, inline: contents, snapshot: snapshot, reader: reader, now: now)
+    let contents = try PutContents(of: part, in: request, snapshot: snapshot, reader: reader, now: now)
     var draft = ZoneDraft(
       part: part, acl: acl.fields, permissions: (old?.acl ?? acl).fields.entry(for: user)?.permissions ?? [],
       snapshot: snapshot, contents: contents, now: now)
@@ -100,7 +100,7 @@ struct CommitDecision {
   /// Decides about the genesis of a zone in a tree that exists (PROTOCOL 3.7). The zone begins with a root that no zone
   /// of the tree has, or with a branch that another commit of the request splits off.
   private func begin(
-    _ part: CommitRequest.ZonePart, contents: [BlobID: CommitRequest.InlineContent], _ splits: inout RequestedSplits
+    _ part: CommitRequest.ZonePart, of request: CommitRequest, _ splits: inout RequestedSplits
   ) throws -> ZoneDelta {
     let fields = part.commit.fields
     guard fields.writer == user else { throw Self.foreignWriter }
@@ -108,25 +108,25 @@ struct CommitDecision {
     try fields.checkOrderOfOperations()
     try require(fields.putsOneNode, .commitChainBroken, node: fields.zone.root)
     guard fields.genesisState == nil else {
-      return try begin(part, contents: contents, with: try splits.take(part.commit))
+      return try begin(part, of: request, with: try splits.take(part.commit))
     }
     if let other = try reader.zone(ofNode: fields.zone.root, tree: fields.zone.tree) {
       guard !other.isClosed else { throw ServerError.nodeIsLeaving }
       throw ZDCSecurityError(.splitMismatch, node: fields.zone.root)
     }
     return try replay(
-      part, contents: contents, snapshot: ZoneSnapshot(reader: reader, work: work), after: nil,
+      part, of: request, snapshot: ZoneSnapshot(reader: reader, work: work), after: nil,
       target: .newZone(owner: user)
     ).delta
   }
 
   private func begin(
-    _ part: CommitRequest.ZonePart, contents: [BlobID: CommitRequest.InlineContent],
+    _ part: CommitRequest.ZonePart, of request: CommitRequest,
     with branch: RequestedSplits.Branch
   ) throws -> ZoneDelta {
     let list = branch.split.list
     return try replay(
-      part, contents: contents, snapshot: ZoneSnapshot(reader: reader, work: work, root: branch.root), after: nil,
+      part, of: request, snapshot: ZoneSnapshot(reader: reader, work: work, root: branch.root), after: nil,
       target: .splitOff(from: branch.parent, state: list, owner: user), state: list
     ).delta
   }

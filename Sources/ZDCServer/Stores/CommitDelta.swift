@@ -92,6 +92,9 @@ package struct NodePut: Sendable {
     case unchanged(Int64)
     /// A complete upload, or content that the node had before, as the store has it.
     case attached(BlobRow)
+    /// Content of another node, perhaps in another tree, which stays there. From now on both nodes have it, and neither's
+    /// delete concerns the other.
+    case reference(BlobRow)
     /// Small content that is new in this request.
     case inline(BlobID, ArraySlice<UInt8>)
   }
@@ -129,7 +132,7 @@ extension NodePut {
     switch content {
     case .unchanged: return nil
     case .attached(let blob) where blob.key == old: return nil
-    case .none, .attached, .inline: return old
+    case .none, .attached, .reference, .inline: return old
     }
   }
 }

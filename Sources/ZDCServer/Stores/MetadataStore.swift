@@ -139,9 +139,9 @@ package protocol MetadataReader: AnyObject {
   func record(_ name: RecordName, in zone: ZoneKey) throws -> StoredRecord?
 
   // Content
-  /// Returns a ticket or a large blob. Their ids are file names, so each exists only once.
+  /// Returns a ticket or a large blob. Their ids are file names; several nodes may have the same one.
   func file(_ id: BlobID) throws -> BlobRow?
-  /// Returns for each name the small content that this node has, or had and that is retained; else a file with that id,
+  /// Returns for each name the content that this node has, or had and that is retained; else a file with that id,
   /// regardless of its node.
   func contents(_ names: [ContentName], in tree: TreeID) throws -> [ContentName: BlobRow]
   func blobs(_ keys: [Int64]) throws -> [BlobRow]

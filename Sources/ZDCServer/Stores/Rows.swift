@@ -248,6 +248,13 @@ package struct BlobRow: Sendable {
     self.replacedMs = replacedMs
   }
 
+  /// Returns the row by which another node has the same content.
+  package func reference(for node: NodeID, in zone: ZoneKey, now: UInt64, replacedMs: UInt64?) -> BlobRow {
+    BlobRow(
+      id: id, zone: zone, node: node, cipherLength: cipherLength, state: .attached, isInline: isInline, owner: nil,
+      contentRoot: contentRoot, touchedMs: now, replacedMs: replacedMs)
+  }
+
   /// Returns the row after a commit of this zone has attached it to its node. A ticket may be of another zone of the
   /// tree, because no zone had the node then.
   ///
