@@ -15,7 +15,7 @@ extension MemoryTransaction {
     var keeper = Keeper(zone: key, now: delta.receivedMs)
     if case .splitOff(let parent, let state, _) = delta.target {
       keeper.zone = parent
-      tables.zones[key]?.state = state.parts.map(Array.init)
+      tables.zones[key]?.state = state.parts
     }
     if let top = delta.splitOff { tables.nodes[tree]?.unlink(top) }
     for node in delta.removed { remove(node, from: tree, keeper) }

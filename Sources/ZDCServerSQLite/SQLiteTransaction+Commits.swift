@@ -38,11 +38,11 @@ extension SQLiteTransaction {
     }
   }
 
-  private func insertZone(_ zone: ZoneID, beginningWith state: StateList) throws -> ZoneKey {
+  private func insertZone(_ zone: ZoneID, beginningWith state: StoredState) throws -> ZoneKey {
     let key = try insertZone(zone)
     for (index, part) in state.parts.enumerated() {
       try db.run(
-        "INSERT INTO states(zone, part, bytes) VALUES (?, ?, ?)", .int(key.rawValue), .int(Int64(index)), .slice(part))
+        "INSERT INTO states(zone, part, bytes) VALUES (?, ?, ?)", .int(key.rawValue), .int(Int64(index)), .bytes(part))
     }
     return key
   }

@@ -203,7 +203,9 @@ import ZDCServer
   /// - The friend's quota has room for a part of the content only
   /// => refused, because it counts fully for the friend
   @Test func anAttachmentCountsForTheNewOwner() async throws {
-    try await run { $0.bounds.quotaBytes = 100_000 } _: { server, world in
+    try await run {
+      $0.bounds.quotaBytes = 100_000
+    } _: { server, world in
       let first = try world.request(
         [world.home.record(.random(), content: world.large.field)], attaching: [world.attachment(of: 1)])
       _ = try await server.commit(first.body, token: world.friend.token).expect(200)

@@ -47,7 +47,8 @@ import ZDCProtocol
       #expect(prepared.isEmpty == !request.hasSplit)
       try await store.write(request.subjects) { tx in
         _ = try Commits.apply(
-          request, by: user, quotas: Quotas(limit: 1 << 40), work: work(), prepared: prepared, now: now, in: tx)
+          request, by: user, quotas: Quotas(limit: 1 << 40), work: work(), aids: CommitAids(splits: prepared), now: now,
+          in: tx)
       }
     }
 

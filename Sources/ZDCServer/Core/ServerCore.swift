@@ -21,6 +21,7 @@ final class ServerCore: Sendable {
   /// Limits acceptances of other users' zones, by user.
   let acceptances: RateLimiter<UserID>
   let memberRates: MemberRates
+  let lists = ListCache()
   /// Limits the nodes visited below deleted and moved ones, by user.
   let subtrees: RateLimiter<UserID>
   let connections: ConnectionTable

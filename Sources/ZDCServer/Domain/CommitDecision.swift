@@ -1,5 +1,13 @@
 internal import ZDCProtocol
 
+/// What the decision about a request has from outside of its transaction.
+struct CommitAids: Sendable {
+  /// Nil without limits.
+  var rates: MemberRates?
+  var splits: PreparedSplits = [:]
+  var lists = ListCache()
+}
+
 /// Decides about a commit request: compares it with the heads, replays it, and returns the resulting changes. It only
 /// reads.
 struct CommitDecision {
@@ -8,9 +16,7 @@ struct CommitDecision {
   let work: SubtreeWork
   let now: UInt64
   let reader: any MetadataReader
-  /// Nil without limits.
-  var rates: MemberRates?
-  var prepared: PreparedSplits = [:]
+  var aids = CommitAids()
 
   /// - Throws: ``StaleHead``, `ServerError`, or the broken rule as `ZDCSecurityError`.
   func delta(for request: CommitRequest) throws -> CommitDelta {
@@ -55,20 +61,21 @@ struct CommitDecision {
   ) throws -> ZoneDelta {
     guard try !begins(part.commit.fields) else { return try begin(part, of: request, &splits) }
     let row = try checkedZone(of: part.commit)
-    let old = try row.zoneHead()
+    let old = row.zoneHead(acl: try aids.lists.list(row.acl, named: part.commit.fields.aclHash))
     let owner = old.acl.fields.owner
     if owner != user {
       try checkOwner(owner)
-      try rates?.take(user, in: row.zone, bytes: part.byteCount(with: request.contents))
+      try aids.rates?.take(user, in: row.zone, bytes: part.byteCount(with: request.contents))
     }
-    let known = prepared[row.zone].flatMap { $0.parentHead == row.head ? $0 : nil }
+    let known = aids.splits[row.zone].flatMap { $0.parentHead == row.head ? $0 : nil }
     let snapshot = try ZoneSnapshot(
       of: row.key, for: part.commit.fields.operations, reader: reader, work: work, prepared: known)
     var (delta, split) = try replay(
       part, of: request, snapshot: snapshot, after: old, target: .existing(row.key))
     if let split, let top = snapshot.node(split.zone.root) {
       delta.splitOff = top
-      splits.add(RequestedSplits.Branch(split: split, parent: row.key, top: top))
+      let stored = known.flatMap { $0.node == split.zone.root ? $0.stored : nil } ?? StoredState(split.list)
+      splits.add(RequestedSplits.Branch(split: split, parent: row.key, top: top, stored: stored))
     }
     return delta
   }
@@ -127,7 +134,7 @@ struct CommitDecision {
     let list = branch.split.list
     return try replay(
       part, of: request, snapshot: ZoneSnapshot(reader: reader, work: work, root: branch.root), after: nil,
-      target: .splitOff(from: branch.parent, state: list, owner: user), state: list
+      target: .splitOff(from: branch.parent, state: branch.stored, owner: user), state: list
     ).delta
   }
 

@@ -22,14 +22,14 @@ enum Commits {
   ///
   /// - Throws: ``StaleHead``, `ServerError`, or the broken rule as `ZDCSecurityError`; then the transaction is undone.
   static func apply(
-    _ request: CommitRequest, by user: UserID, quotas: Quotas, work: SubtreeWork, rates: MemberRates? = nil,
-    prepared: PreparedSplits = [:], now: UInt64, in tx: any MetadataTransaction
+    _ request: CommitRequest, by user: UserID, quotas: Quotas, work: SubtreeWork, aids: CommitAids = CommitAids(),
+    now: UInt64, in tx: any MetadataTransaction
   ) throws -> Outcome {
     if let replayed = try replayed(request, by: user, in: tx) {
       return Outcome(response: replayed, notices: [], operations: 0)
     }
     let decision = CommitDecision(
-      user: user, quotas: quotas, work: work, now: now, reader: tx, rates: rates, prepared: prepared)
+      user: user, quotas: quotas, work: work, now: now, reader: tx, aids: aids)
     let delta = try decision.delta(for: request)
     let statuses = try tx.apply(delta)
     let notices = zip(request.parts, zip(delta.zones, statuses)).map { part, applied in
@@ -119,8 +119,8 @@ extension ZoneACL.Entry {
 
 extension ZoneRow {
   /// Returns the head that replay compares the next commit with.
-  func zoneHead() throws -> ZoneHead {
-    var zoneHead = ZoneHead(zone: zone, seq: seq, hash: head, acl: try ZoneACL(acl), retiredBelow: retiredBelow)
+  func zoneHead(acl: ZoneACL) -> ZoneHead {
+    var zoneHead = ZoneHead(zone: zone, seq: seq, hash: head, acl: acl, retiredBelow: retiredBelow)
     zoneHead.isClosed = isClosed
     return zoneHead
   }

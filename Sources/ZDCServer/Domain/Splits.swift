@@ -7,6 +7,7 @@ struct PreparedSplit: Sendable {
   /// The head of the zone when the list was read. A commit that follows another head does not use it.
   let parentHead: CommitHash
   let list: StateList
+  let stored: StoredState
 }
 
 /// The prepared splits of one request, by the zone that has the branch.
@@ -29,7 +30,7 @@ extension CommitRequest {
       else { continue }
       let snapshot = try ZoneSnapshot(of: row.key, for: fields.operations, reader: reader, work: work)
       guard let list = try snapshot.stateList(of: node, upTo: count) else { continue }
-      prepared[fields.zone] = PreparedSplit(node: node, parentHead: row.head, list: list)
+      prepared[fields.zone] = PreparedSplit(node: node, parentHead: row.head, list: list, stored: StoredState(list))
     }
     return prepared
   }
@@ -65,6 +66,7 @@ struct RequestedSplits {
     var parent: ZoneKey
     /// The top of the branch, as that zone has it.
     var top: NodeRow
+    var stored: StoredState
   }
 
   private var open: [ZoneID: Branch] = [:]

@@ -71,9 +71,9 @@ enum ZoneRoutes {
     try core.checkSubtreeWork(of: user)
     let work = SubtreeWork(limit: core.configuration.bounds.subtreeNodesPerRequest)
     defer { core.subtrees.charge(user, work.nodes, now: core.elapsed) }
+    let aids = CommitAids(rates: core.memberRates, splits: prepared, lists: core.lists)
     let outcome = try Commits.apply(
-      request, by: user, quotas: core.quotas, work: work, rates: core.memberRates, prepared: prepared, now: now,
-      in: tx)
+      request, by: user, quotas: core.quotas, work: work, aids: aids, now: now, in: tx)
     let (notices, closes) = (outcome.notices, outcome.closesZone)
     tx.afterCommit {
       if closes { core.setClosing() }

@@ -20,7 +20,7 @@ package struct ZoneDelta: Sendable {
     /// Another zone of a tree that exists, which begins with this commit.
     case newZone(owner: UserID)
     /// A zone that begins with a branch of another zone. The list of its nodes is stored as it is.
-    case splitOff(from: ZoneKey, state: StateList, owner: UserID)
+    case splitOff(from: ZoneKey, state: StoredState, owner: UserID)
   }
 
   package struct ListChange: Sendable {
@@ -57,7 +57,7 @@ package struct ZoneDelta: Sendable {
     self.commit = commit.bytes
     self.receivedMs = receivedMs
     usage.logBytes = UInt64(commit.bytes.count)
-    if case .splitOff(_, let state, _) = target { usage.logBytes += UInt64(StateList.entryBytes) * state.count }
+    if case .splitOff(_, let state, _) = target { usage.logBytes += state.byteCount }
   }
 
   package mutating func change(to list: ListChange) {
@@ -66,17 +66,21 @@ package struct ZoneDelta: Sendable {
   }
 }
 
-extension StateList {
+/// A state list in the parts in which a store keeps and returns it. A large list is encoded before the write.
+package struct StoredState: Sendable {
   /// At most 1 MiB.
-  private static let partBytes = (1 << 20) / entryBytes * entryBytes
+  private static let partBytes = (1 << 20) / StateList.entryBytes * StateList.entryBytes
 
-  /// The parts in which a store keeps and returns the list.
-  package var parts: [ArraySlice<UInt8>] {
-    let bytes = bytes
-    return stride(from: 0, to: bytes.count, by: Self.partBytes).map { start in
-      bytes[start..<min(start + Self.partBytes, bytes.count)]
+  package let parts: [[UInt8]]
+
+  package init(_ list: StateList) {
+    let bytes = list.bytes
+    parts = stride(from: 0, to: bytes.count, by: Self.partBytes).map { start in
+      Array(bytes[start..<min(start + Self.partBytes, bytes.count)])
     }
   }
+
+  package var byteCount: UInt64 { UInt64(parts.reduce(0) { $0 + $1.count }) }
 }
 
 extension ZoneDelta {
