@@ -160,6 +160,16 @@ extension ServerAPI {
     return try await bundle(Routes.contents, zone, body.bytes)
   }
 
+  /// Downloads the state list that the genesis of a zone names. A list has 72 bytes a node, so the caller states how many
+  /// it expects.
+  ///
+  /// - Parameter count: the count that the genesis states. Longer answers are refused.
+  /// - Returns: the bytes of a ``StateList``, not yet verified.
+  package func stateList(_ zone: ZoneID, count: UInt64) async throws -> [UInt8] {
+    let path = Routes.path(Routes.zoneState, zone.tree.text, zone.root.text)
+    return try await answer(to: .get(path), limit: StateList.entryBytes * Int(min(count, Limits.splitNodes))).body
+  }
+
   /// Returns the zone that now holds the node.
   package func zone(ofNode node: NodeID, in tree: TreeID) async throws -> ZoneStatus {
     try await json(.get(Routes.path(Routes.node, tree.text, node.text)))

@@ -40,6 +40,7 @@ enum RouteTable {
     Route(.get, Routes.events, .session, EventRoutes.stream),
     Route(.post, Routes.commits, .session, body: Limits.commitRequestBytes, ZoneRoutes.commit),
     Route(.get, Routes.zoneCommits, .session, ZoneRoutes.page),
+    Route(.get, Routes.zoneState, .session, ZoneRoutes.state),
     Route(.post, Routes.records, .session, body: 48 * Limits.recordsPerRequest, ZoneRoutes.records),
     Route(.post, Routes.contents, .session, body: 32 * Limits.blobsPerRequest, ZoneRoutes.contents),
     Route(.get, Routes.node, .session, ZoneRoutes.node),

@@ -6,6 +6,8 @@ struct MemoryTables: Sendable {
   struct Tree {
     var row: TreeRow
     var owner: UserID
+    /// Of all zones together: a split moves nodes between them and counts none.
+    var usage = ZoneUsage()
   }
 
   struct Zone {
@@ -14,7 +16,8 @@ struct MemoryTables: Sendable {
     var log: [Commit] = []
     var members = MemberTable()
     var grants: [GrantKey: [UInt8]] = [:]
-    var usage = ZoneUsage()
+    /// The parts of the list with which the zone began; empty for one that was not split off.
+    var state: [[UInt8]] = []
 
     var feedPosition: UInt64 { log.last?.feedPosition ?? 0 }
   }
@@ -36,7 +39,7 @@ struct MemoryTables: Sendable {
     var mark: MembershipMark
   }
 
-  /// A live node's row and its zone.
+  /// A live node's row, and the zone whose commit put it.
   struct Node {
     var row: NodeRow
     var zone: ZoneKey
@@ -52,6 +55,7 @@ struct MemoryTables: Sendable {
   struct Record {
     var stored: StoredRecord
     var name: RecordName
+    /// The zone whose commit put the record; for a replaced one the zone that it was replaced in.
     var zone: ZoneKey
     var replacedMs: UInt64?
   }
@@ -77,9 +81,11 @@ struct MemoryTables: Sendable {
   var records: [Int64: Record] = [:]
   var recordKeys: [RecordName: [Int64]] = [:]
   var blobs: [Int64: Blob] = [:]
-  /// Tickets and large blobs.
-  var files: [BlobID: Int64] = [:]
+  /// Tickets and large blobs, which several nodes may have.
+  var files: [BlobID: [Int64]] = [:]
   var smallContents: [ContentName: [Int64]] = [:]
+  /// Closed zones that still have nodes.
+  var closing: [ZoneKey] = []
   var lastFeedPosition: UInt64 = 0
   private var lastKey: Int64 = 0
 

@@ -3,7 +3,9 @@ internal import ZDCServer
 
 // Content
 extension MemoryTransaction {
-  func file(_ id: BlobID) -> BlobRow? { tables.files[id].flatMap { tables.blobs[$0]?.row } }
+  func file(_ id: BlobID) -> BlobRow? { files(id).first }
+
+  private func files(_ id: BlobID) -> [BlobRow] { (tables.files[id] ?? []).compactMap { tables.blobs[$0]?.row } }
 
   func contents(_ names: [ContentName], in tree: TreeID) -> [ContentName: BlobRow] {
     names.reduce(into: [:]) { $0[$1] = own($1, in: tree) ?? file($1.blob) }
@@ -11,11 +13,14 @@ extension MemoryTransaction {
 
   /// Returns the node's current content, or small replaced content that is still retained.
   private func own(_ name: ContentName, in tree: TreeID) -> BlobRow? {
-    if let key = tables.nodes[tree]?.all[name.node]?.row.blob, let live = tables.blobs[key]?.row, live.id == name.blob {
+    if let key = tables.nodes[tree]?.all[name.node]?.row.blob, var live = tables.blobs[key]?.row, live.id == name.blob {
+      live.zone = zoneKey(ofNode: name.node, tree: tree) ?? live.zone
+      live.replacedMs = tables.zones[live.zone]?.row.closedMs
       return live
     }
-    return (tables.smallContents[name] ?? []).compactMap { tables.blobs[$0]?.row }
-      .first { $0.replacedMs != nil && treeID(of: $0.zone) == tree }
+    let small = (tables.smallContents[name] ?? []).compactMap { tables.blobs[$0]?.row }
+    return small.first { $0.replacedMs != nil && treeID(of: $0.zone) == tree }
+      ?? files(name.blob).first { $0.node == name.node && treeID(of: $0.zone) == tree }
   }
 
   func blobs(_ keys: [Int64]) -> [BlobRow] { keys.compactMap { tables.blobs[$0]?.row } }
@@ -36,7 +41,7 @@ extension MemoryTransaction {
     row.key = tables.newKey()
     tables.blobs[row.key] = MemoryTables.Blob(row: row, content: content)
     if content == nil {
-      tables.files[row.id] = row.key
+      tables.files[row.id, default: []].append(row.key)
     } else {
       tables.smallContents[row.name, default: []].append(row.key)
     }
@@ -69,7 +74,7 @@ extension MemoryTransaction {
       if blob.isInline {
         tables.smallContents[blob.name]?.removeAll { $0 == blob.key }
       } else {
-        tables.files[blob.id] = nil
+        tables.files[blob.id]?.removeAll { $0 == blob.key }
       }
     }
   }
@@ -94,7 +99,9 @@ extension MemoryTransaction {
     contents(of: zones(of: user)).reduce(uploadBytes(of: user)) { $0 + $1.cipherLength }
   }
 
-  func recordBytes(of user: UserID) -> UInt64 { zones(of: user).reduce(0) { $0 + $1.usage.bytes } }
+  func recordBytes(of user: UserID) -> UInt64 {
+    tables.trees.values.filter { $0.owner == user }.reduce(0) { $0 + $1.usage.bytes }
+  }
 
   func replacedContents(of user: UserID, bytes: UInt64) -> [BlobRow] {
     var free: UInt64 = 0
@@ -121,19 +128,22 @@ extension MemoryTransaction {
   private func remove(_ record: MemoryTables.Record, key: Int64) {
     tables.records[key] = nil
     tables.recordKeys[record.name]?.removeAll { $0 == key }
-    tables.zones[record.zone]?.usage.records -= 1
-    tables.zones[record.zone]?.usage.recordBytes -= UInt64(record.stored.bytes.count)
+    guard let tree = treeID(of: record.zone) else { return }
+    tables.trees[tree]?.usage.records -= 1
+    tables.trees[tree]?.usage.recordBytes -= UInt64(record.stored.bytes.count)
   }
 
   func usage(of user: UserID) -> UsageRow {
     let zones = zones(of: user)
     let blobs = contents(of: zones)
+    let trees = tables.trees.values.filter { $0.owner == user }.map(\.usage)
     var usage = UsageRow()
-    usage.liveNodes = zones.reduce(0) { $0 + UInt64(clamping: $1.usage.nodes) }
+    usage.liveNodes = trees.reduce(0) { $0 + UInt64(clamping: $1.nodes) }
     usage.commits = zones.reduce(0) { $0 + UInt64($1.log.count) }
-    usage.records = zones.reduce(0) { $0 + $1.usage.records }
-    usage.recordBytes = zones.reduce(0) { $0 + $1.usage.recordBytes }
-    usage.logBytes = zones.reduce(0) { $0 + $1.usage.logBytes }
+    usage.records = trees.reduce(0) { $0 + $1.records }
+    usage.recordBytes = trees.reduce(0) { $0 + $1.recordBytes }
+    usage.logBytes = trees.reduce(0) { $0 + $1.logBytes }
+    usage.closedZones = UInt64(zones.count { $0.row.isClosed })
     usage.blobs = UInt64(blobs.count)
     usage.contentBytes = blobs.reduce(0) { $0 + $1.cipherLength }
     usage.uploadBytes = uploadBytes(of: user)

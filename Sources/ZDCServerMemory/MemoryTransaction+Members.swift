@@ -11,7 +11,7 @@ extension MemoryTransaction {
 
   func zones(offeredTo user: UserID, after cursor: UInt64, limit: Int) -> [OfferedZone] {
     tables.zones.values
-      .filter { $0.owner != user && permissions(of: user, in: $0.row.key)?.contains(.read) == true }
+      .filter { $0.owner != user && !$0.row.isClosed && permissions(of: user, in: $0.row.key)?.contains(.read) == true }
       .filter { zone in tables.memberships[user]?[zone.row.key].map { $0.row.endedSeq != nil } ?? true }
       .map { OfferedZone(cursor: UInt64($0.row.key.rawValue), status: $0.row.status) }
       .filter { $0.cursor > cursor }.sorted { $0.cursor < $1.cursor }.prefix(limit).map { $0 }

@@ -6,12 +6,23 @@ extension MemoryTransaction {
   func zone(_ id: ZoneID) -> ZoneRow? { tables.zoneKeys[id].flatMap { tables.zones[$0]?.row } }
 
   func zone(ofNode node: NodeID, tree: TreeID) -> ZoneRow? {
-    (tables.nodes[tree]?.all[node]?.zone).flatMap { tables.zones[$0]?.row }
+    zoneKey(ofNode: node, tree: tree).flatMap { tables.zones[$0]?.row }
+  }
+
+  /// Returns the zone of the nearest root, from the node upwards.
+  func zoneKey(ofNode node: NodeID, tree: TreeID) -> ZoneKey? {
+    var next = node
+    while let found = tables.nodes[tree]?.all[next] {
+      guard found.row.leaf.parent != .zero else { return tables.zoneKeys[ZoneID(tree: tree, root: next)] }
+      next = found.row.leaf.parent
+    }
+    return nil
   }
 
   func zone(of tree: TreeID, where user: UserID, holds permission: ZoneACL.Permissions) -> ZoneRow? {
     tables.zones.values.filter { zone in
-      zone.row.zone.tree == tree && !(zone.members.rows[user]?.permissions ?? []).isDisjoint(with: permission)
+      zone.row.zone.tree == tree && !zone.row.isClosed
+        && !(zone.members.rows[user]?.permissions ?? []).isDisjoint(with: permission)
     }
     .min { $0.row.key.rawValue < $1.row.key.rawValue }?.row
   }
@@ -46,11 +57,12 @@ extension MemoryTransaction {
     of zone: ZoneKey, after: UInt64?, withRecords: Bool, _ body: (CommitRow) throws -> Bool
   ) throws {
     let start = after.map { $0 == .max ? Int.max : Int(clamping: $0 + 1) } ?? 0
+    let isOpen = tables.zones[zone]?.row.isClosed == false
     for commit in (tables.zones[zone]?.log ?? []).dropFirst(start) {
       var row = commit.row
-      if withRecords {
+      if withRecords, isOpen {
         let records = commit.records.compactMap { tables.records[$0] }
-        row.records = records.filter { $0.replacedMs == nil }.map(\.stored)
+        row.records = records.filter { $0.replacedMs == nil && self.zone(of: $0) == zone }.map(\.stored)
       }
       guard try body(row) else { return }
     }
@@ -60,11 +72,28 @@ extension MemoryTransaction {
     tables.zones[zone]?.grants[MemoryTables.GrantKey(user: user, hash: hash)]
   }
 
+  func stateBytes(of zone: ZoneKey) -> UInt64? {
+    let parts = tables.zones[zone]?.state ?? []
+    return parts.isEmpty ? nil : UInt64(parts.reduce(0) { $0 + $1.count })
+  }
+
+  func statePart(_ index: Int, of zone: ZoneKey) -> [UInt8]? {
+    let parts = tables.zones[zone]?.state ?? []
+    return parts.indices.contains(index) ? parts[index] : nil
+  }
+
+  /// Returns the zone whose members may read a record: for that of a live node the zone that the node is in now.
+  private func zone(of record: MemoryTables.Record) -> ZoneKey? {
+    guard record.replacedMs == nil, let tree = treeID(of: record.zone) else { return record.zone }
+    return zoneKey(ofNode: record.name.node, tree: tree)
+  }
+
   func record(_ name: RecordName, in zone: ZoneKey) -> StoredRecord? {
-    let record = (tables.recordKeys[name] ?? []).lazy.compactMap { self.tables.records[$0] }.first { $0.zone == zone }
+    let record = (tables.recordKeys[name] ?? []).lazy.compactMap { self.tables.records[$0] }
+      .first { self.zone(of: $0) == zone }
     guard let record else { return nil }
     var stored = record.stored
-    stored.replacedMs = record.replacedMs
+    stored.replacedMs = record.replacedMs ?? tables.zones[zone]?.row.closedMs
     return stored
   }
 
@@ -81,26 +110,41 @@ extension MemoryTransaction {
 
   func nodes(_ ids: [NodeID], in zone: ZoneKey) throws -> [NodeRow] {
     let tree = tree(of: zone)
+    let root = tables.zones[zone]?.row.zone.root
     var asked: Set<NodeID> = []
     var found: [NodeRow] = []
     for id in ids {
       var next = id
       while asked.insert(next).inserted, let node = tree.all[next] {
-        guard node.zone == zone else { throw ZDCSecurityError(.recordBindingMismatch, node: next) }
-        found.append(node.row)
+        found.append(node.row(in: zone))
         next = node.row.leaf.parent
+        guard next != .zero || node.row.leaf.node == root else { throw foreign(id, in: treeID(of: zone)) }
       }
     }
     return found
   }
 
+  private func foreign(_ node: NodeID, in tree: TreeID?) -> any Error {
+    let isClosed = tree.flatMap { zone(ofNode: node, tree: $0)?.isClosed } ?? false
+    return isClosed ? ServerError.nodeIsLeaving : ZDCSecurityError(.recordBindingMismatch, node: node)
+  }
+
   func children(of parents: [NodeID], in zone: ZoneKey, limit: Int) -> [NodeRow] {
     let tree = tree(of: zone)
-    return parents.lazy.flatMap { tree.children[$0] ?? [] }.prefix(limit).compactMap { tree.all[$0]?.row }
+    return parents.lazy.flatMap { tree.children[$0] ?? [] }.prefix(limit).compactMap { tree.all[$0]?.row(in: zone) }
   }
 
   func holders(of names: [NodeName], in zone: ZoneKey) -> [NodeName: NodeID] {
     let tree = tree(of: zone)
     return names.reduce(into: [:]) { $0[$1] = tree.names[$1] }
+  }
+}
+
+extension MemoryTables.Node {
+  /// Returns the row as the node's zone has it.
+  func row(in zone: ZoneKey) -> NodeRow {
+    var row = row
+    if zone != self.zone { row.leaf.putSeq = 0 }
+    return row
   }
 }

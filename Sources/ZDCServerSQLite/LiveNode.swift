@@ -29,13 +29,19 @@ struct LiveNode {
   /// Small content is stored under the node's key; its number in the contract is below zero.
   var blobKey: Int64? { blob.map { $0 == 0 ? -key : $0 } }
 
-  func row() throws -> NodeRow {
+  /// Returns the node as its zone has it. A zone that was split off begins with nodes that another zone's commits put.
+  func leaf(in zone: ZoneKey) throws -> LogNode {
     let put = try put()
-    let leaf = LogNode(
-      node: put.node, parent: put.parent, record: put.record, putSeq: commit.seq, keyGen: put.keyGen,
+    return LogNode(
+      node: put.node, parent: put.parent, record: put.record, putSeq: commit.zone == zone ? commit.seq : 0,
+      keyGen: put.keyGen,
       parentKeyGen: put.parentKeyGen)
+  }
+
+  func row(in zone: ZoneKey) throws -> NodeRow {
+    let leaf = try leaf(in: zone)
     // A zone's root has no parent, and no name here.
-    let tag = put.parent == .zero ? nil : try record.nameTag()
+    let tag = leaf.parent == .zero ? nil : try record.nameTag()
     return NodeRow(leaf: leaf, tag: tag, record: key, blob: blobKey)
   }
 }

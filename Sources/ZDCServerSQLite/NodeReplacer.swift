@@ -2,7 +2,8 @@ internal import GRDB
 internal import ZDCProtocol
 internal import ZDCServer
 
-/// Moves records and content that a commit replaces to where they are kept until they are collected.
+/// Moves records and content that a commit replaces to where they are kept until they are collected. From then on they
+/// belong to the zone that they were replaced in.
 struct NodeReplacer {
   private let store: SQLiteTransaction
   private let zone: ZoneKey
@@ -31,7 +32,7 @@ struct NodeReplacer {
       INSERT INTO blobs(\(columns)) SELECT ?, ?, ?, length(bytes), \(attached), ?, ?, bytes FROM contents WHERE node = ?
       """)
     removeContent = try db.prepared("DELETE FROM contents WHERE node = ?")
-    markFile = try db.prepared("UPDATE blobs SET replaced_ms = ? WHERE id = ?")
+    markFile = try db.prepared("UPDATE blobs SET replaced_ms = ?, zone = ? WHERE id = ?")
   }
 
   /// A damaged record is kept as it is: a delete must not fail because of it, and a check finds it.
@@ -45,7 +46,7 @@ struct NodeReplacer {
 
   func keepContent(of row: NodeRow) throws {
     guard let blob = row.blob else { return }
-    guard blob < 0 else { return try markFile.run(.ms(now), .int(blob)) }
+    guard blob < 0 else { return try markFile.run(.ms(now), .int(zone.rawValue), .int(blob)) }
     let content = try? store.liveNode(row.record)?.record.content()
     try moveContent.run(
       .id(content?.blobID ?? .zero), .int(zone.rawValue), .id(row.leaf.node), .ms(now), .ms(now), .int(-blob))
@@ -64,6 +65,13 @@ struct NodeReplacer {
       // Small content of the node itself is kept with the node.
       guard blob.key > 0 else { return }
       try store.update(blob.attached(in: zone, replacedMs: now))
+    case .reference(let source) where source.isInline:
+      try insertContent.run(
+        .id(source.id), .int(zone.rawValue), .id(put.leaf.node), .ms(source.cipherLength), .ms(now), .ms(now),
+        .bytes(try store.smallBytes(of: source)))
+      try store.count(contents: 1, bytes: Int64(clamping: source.cipherLength), in: zone)
+    case .reference(let source):
+      _ = try store.insertReference(source.reference(for: put.leaf.node, in: zone, now: now, replacedMs: now))
     case .inline(let id, let bytes):
       try insertContent.run(
         .id(id), .int(zone.rawValue), .id(put.leaf.node), .ms(UInt64(bytes.count)), .ms(now), .ms(now), .slice(bytes))

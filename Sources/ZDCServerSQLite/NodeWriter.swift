@@ -23,7 +23,8 @@ struct NodeWriter {
   private(set) var created: ClosedRange<Int64>?
   private var keys: [NodeID: Int64] = [:]
 
-  init(_ store: SQLiteTransaction, commit: CommitPuts, key: Int64) throws {
+  /// - Parameter origin: the zone that a branch was in with which the commit begins its own.
+  init(_ store: SQLiteTransaction, commit: CommitPuts, key: Int64, replacedIn origin: ZoneKey?) throws {
     self.store = store
     self.commit = commit
     self.key = key
@@ -37,12 +38,13 @@ struct NodeWriter {
     insertName = try db.prepared("INSERT INTO node_names(parent, tag, key) VALUES (?, ?, ?)")
     removeName = try db.prepared("DELETE FROM node_names WHERE parent = ? AND tag = ?")
     insertContent = try db.prepared("INSERT INTO contents(node, bytes) VALUES (?, ?)")
-    replacer = try NodeReplacer(store, zone: commit.zone, now: commit.receivedMs)
+    replacer = try NodeReplacer(store, zone: origin ?? commit.zone, now: commit.receivedMs)
   }
 
-  mutating func write(_ puts: [NodePut], removing removed: [NodeRow]) throws {
+  mutating func write(_ puts: [NodePut], removing removed: [NodeRow], splitOff: NodeRow?) throws {
     guard puts.count == commit.count else { throw StoreError.damaged }
     // First all names that become free: two nodes may swap theirs, and a node may leave a folder that is deleted.
+    try splitOff.map { try removeName(of: $0) }
     for node in removed { try removeName(of: node) }
     for put in puts where put.isLive && !put.keepsName { try put.replaced.map { try removeName(of: $0) } }
     try remove(removed)
@@ -117,6 +119,11 @@ struct NodeWriter {
     case .none: .null
     case .unchanged(let key): .int(max(key, 0))
     case .attached(let blob): .int(blob.isInline ? 0 : blob.key)
+    case .reference(let source) where !source.isInline:
+      .int(
+        try store.insertReference(
+          source.reference(for: put.leaf.node, in: commit.zone, now: commit.receivedMs, replacedMs: nil)))
+    case .reference: .int(0)
     case .inline: .int(0)
     }
   }
@@ -131,6 +138,11 @@ struct NodeWriter {
       guard blob.key > 0 else { return }
       guard let bytes = try store.inlineBytes(of: blob) else { throw StoreError.damaged }
       try store.removeBlobs([blob])
+      try store.count(contents: 1, bytes: Int64(bytes.count), in: commit.zone)
+      try insertContent.run(.int(node), .bytes(bytes))
+    case .reference(let source) where !source.isInline: return
+    case .reference(let source):
+      let bytes = try store.smallBytes(of: source)
       try store.count(contents: 1, bytes: Int64(bytes.count), in: commit.zone)
       try insertContent.run(.int(node), .bytes(bytes))
     case .inline(_, let bytes): try insertContent.run(.int(node), .slice(bytes))

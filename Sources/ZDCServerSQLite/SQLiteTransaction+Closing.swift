@@ -66,12 +66,14 @@ extension SQLiteTransaction {
     return doomed.count
   }
 
-  /// Removes replaced records, grants, lists and commits, at most `limit` of each.
+  /// Removes replaced records, grants, lists, states and commits, at most `limit` of each.
   ///
   /// - Returns: the largest number of rows removed from one table.
   private func removeLogRows(of user: Int64, limit: Int) throws -> Int {
     var most = 0
-    for (table, key) in [("records", "id"), ("grants", "id"), ("acls", "id"), ("commits", "feed_position")] {
+    for (table, key) in [
+      ("records", "id"), ("grants", "id"), ("acls", "id"), ("states", "id"), ("commits", "feed_position"),
+    ] {
       if table == "commits" { try keepPosition() }
       try db.run(
         """
@@ -87,6 +89,7 @@ extension SQLiteTransaction {
   }
 
   private func removeTrees(of user: Int64) throws {
+    try db.run("DELETE FROM closing WHERE zone IN (\(Self.zones))", .int(user))
     try db.run("DELETE FROM zones WHERE tree IN (\(Self.trees))", .int(user))
     try db.run("DELETE FROM trees WHERE owner = ?", .int(user))
     try db.run("UPDATE users SET keyring = NULL WHERE id = ?", .int(user))

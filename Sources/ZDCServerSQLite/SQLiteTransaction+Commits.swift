@@ -12,14 +12,21 @@ extension SQLiteTransaction {
 
   private func apply(_ delta: ZoneDelta) throws -> ZoneStatus {
     let zone = try key(of: delta)
+    zoneCache = ZoneCache()
     let key = try lastPosition() + 1
     let puts = try CommitPuts(zone: zone, receivedMs: delta.receivedMs, bytes: delta.commit)
     commitCache.insert(puts, key: key)
-    var writer = try NodeWriter(self, commit: puts, key: key)
-    try writer.write(delta.puts, removing: delta.removed)
+    var writer = try NodeWriter(self, commit: puts, key: key, replacedIn: delta.origin)
+    try writer.write(delta.puts, removing: delta.removed, splitOff: delta.splitOff)
+    if delta.head.isClosed { try close(zone, now: delta.receivedMs) }
     let list = try delta.list.map { try insert($0, of: delta, in: zone) }
     try append(delta, key: key, list: list, nodes: writer.created, to: zone)
     return ZoneStatus(zone: delta.head.zone, seq: delta.head.seq, head: delta.head.hash)
+  }
+
+  private func close(_ zone: ZoneKey, now: UInt64) throws {
+    try db.run("UPDATE zones SET closed_ms = ? WHERE id = ?", .ms(now), .int(zone.rawValue))
+    try db.run("INSERT INTO closing(zone) VALUES (?)", .int(zone.rawValue))
   }
 
   private func key(of delta: ZoneDelta) throws -> ZoneKey {
@@ -27,7 +34,17 @@ extension SQLiteTransaction {
     case .existing(let zone): zone
     case .new(let tree, let owner): try insert(tree, root: delta.head.zone.root, owner: owner)
     case .newZone: try insertZone(delta.head.zone)
+    case .splitOff(_, let state, _): try insertZone(delta.head.zone, beginningWith: state)
     }
+  }
+
+  private func insertZone(_ zone: ZoneID, beginningWith state: StoredState) throws -> ZoneKey {
+    let key = try insertZone(zone)
+    for (index, part) in state.parts.enumerated() {
+      try db.run(
+        "INSERT INTO states(zone, part, bytes) VALUES (?, ?, ?)", .int(key.rawValue), .int(Int64(index)), .bytes(part))
+    }
+    return key
   }
 
   private func insertZone(_ zone: ZoneID) throws -> ZoneKey {
@@ -92,4 +109,9 @@ extension SQLiteTransaction {
     }
     return writer.bytes
   }
+}
+
+extension ZoneDelta {
+  /// The zone that the branch was in with which this one begins.
+  fileprivate var origin: ZoneKey? { if case .splitOff(let parent, _, _) = target { parent } else { nil } }
 }

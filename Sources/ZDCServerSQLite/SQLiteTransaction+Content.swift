@@ -10,7 +10,7 @@ extension SQLiteTransaction {
     FROM blobs b
     """
 
-  private static let fileQuery = "\(blobQuery) WHERE b.content IS NULL AND b.blob_id = ?"
+  private static let fileQuery = "\(blobQuery) WHERE b.content IS NULL AND b.blob_id = ?1"
 
   private func blobRow(_ row: SQLRow) throws -> BlobRow {
     guard let state = BlobRow.State(rawValue: row.int(5)) else { throw StoreError.damaged }
@@ -45,8 +45,15 @@ extension SQLiteTransaction {
   func contents(_ names: [ContentName], in tree: TreeID) throws -> [ContentName: BlobRow] {
     // The node's own content takes precedence, so that another user's file with the same id cannot hide it.
     var contents = try key(of: tree).map { try ownContents(names, in: $0) } ?? [:]
-    let file = try db.prepared(Self.fileQuery)
-    for name in names where contents[name] == nil { contents[name] = try file.first(.id(name.blob), row: blobRow) }
+    let file = try db.prepared(
+      """
+      \(Self.fileQuery)
+      ORDER BY b.node = ?2 AND b.zone IN (SELECT z.id FROM zones z JOIN trees t ON t.id = z.tree WHERE t.tree_id = ?3) DESC
+      LIMIT 1
+      """)
+    for name in names where contents[name] == nil {
+      contents[name] = try file.first(.id(name.blob), .id(name.node), .id(tree), row: blobRow)
+    }
     return contents
   }
 
@@ -66,10 +73,12 @@ extension SQLiteTransaction {
 
   private func liveContent(_ name: ContentName, in tree: Int64) throws -> BlobRow? {
     do {
-      guard let node = try liveNode(name.node, tree: tree), let blob = try node.blobKey.flatMap(blob) else {
-        return nil
-      }
-      return blob.id == name.blob ? blob : nil
+      guard let node = try liveNode(name.node, tree: tree), var blob = try node.blobKey.flatMap(blob),
+        blob.id == name.blob
+      else { return nil }
+      blob.zone = try zoneKey(of: node, tree: tree) ?? blob.zone
+      blob.replacedMs = try closedMs(of: blob.zone)
+      return blob
     } catch StoreError.damaged {
       // The commit that put the node is lost. Content that the node had before can still be read.
       return nil
@@ -106,6 +115,26 @@ extension SQLiteTransaction {
       .optional(try userKey(blob.owner)), blob.contentRoot.map { .id($0) } ?? .null, .ms(blob.touchedMs),
       blob.replacedMs.map { .ms($0) } ?? .null)
     return db.lastInsertedRowID
+  }
+
+  /// Stores the row by which another node has a file that is stored already.
+  func insertReference(_ blob: BlobRow) throws -> Int64 {
+    try db.run(
+      """
+      INSERT INTO blobs(blob_id, zone, node, length, state, root, touched_ms, replaced_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+      """, .id(blob.id), .int(blob.zone.rawValue), .id(blob.node), .ms(blob.cipherLength), .int(blob.state.rawValue),
+      blob.contentRoot.map { .id($0) } ?? .null, .ms(blob.touchedMs), .optionalMs(blob.replacedMs))
+    let key = db.lastInsertedRowID
+    try count(contents: 1, bytes: Int64(clamping: blob.cipherLength), in: blob.zone)
+    return key
+  }
+
+  /// Returns small content of a node that this transaction may have deleted.
+  func smallBytes(of blob: BlobRow) throws -> [UInt8] {
+    var blob = blob
+    blob.key = movedContents[blob.key] ?? blob.key
+    guard let bytes = try inlineBytes(of: blob) else { throw StoreError.damaged }
+    return bytes
   }
 
   func count(contents: Int64, bytes: Int64, in zone: ZoneKey) throws {
@@ -230,7 +259,7 @@ extension SQLiteTransaction {
       """
       SELECT coalesce(sum(z.live_nodes), 0), coalesce(sum(z.seq + 1), 0), coalesce(sum(z.records), 0),
         coalesce(sum(z.record_bytes), 0), coalesce(sum(z.log_bytes), 0), coalesce(sum(z.contents), 0),
-        coalesce(sum(z.content_bytes), 0), coalesce(max(u.upload_bytes), 0)
+        coalesce(sum(z.content_bytes), 0), coalesce(max(u.upload_bytes), 0), count(z.closed_ms)
       FROM users u LEFT JOIN trees t ON t.owner = u.id LEFT JOIN zones z ON z.tree = t.id WHERE u.user_id = ?
       """, .id(user)
     ) { row in
@@ -243,6 +272,7 @@ extension SQLiteTransaction {
       usage.blobs = row.unsigned(5)
       usage.contentBytes = row.unsigned(6)
       usage.uploadBytes = row.unsigned(7)
+      usage.closedZones = row.unsigned(8)
       return usage
     }
     return usage ?? UsageRow()

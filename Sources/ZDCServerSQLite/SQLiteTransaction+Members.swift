@@ -27,7 +27,7 @@ extension SQLiteTransaction {
       """
       SELECT t.tree_id, z.root, z.seq, z.head, m.zone FROM members m JOIN zones z ON z.id = m.zone
       JOIN trees t ON t.id = z.tree JOIN users u ON u.id = t.owner
-      WHERE m.user_id = ?1 AND m.zone > ?2 AND m.permissions & 1 AND u.user_id <> ?1
+      WHERE m.user_id = ?1 AND m.zone > ?2 AND m.permissions & 1 AND u.user_id <> ?1 AND z.closed_ms IS NULL
         AND NOT EXISTS (SELECT 1 FROM memberships f JOIN users me ON me.id = f.user
           WHERE me.user_id = ?1 AND f.zone = m.zone AND f.ended_seq IS NULL)
       ORDER BY m.zone LIMIT ?3

@@ -32,13 +32,22 @@ extension SQLiteTransaction {
     for id in ids {
       var next = id
       while asked.insert(next).inserted, let node = try liveNode(next, tree: tree) {
-        guard node.commit.zone == zone else { throw ZDCSecurityError(.recordBindingMismatch, node: next) }
-        let row = try node.row()
+        let row = try node.row(in: zone)
         found.append(row)
-        next = row.leaf.parent
+        guard row.leaf.parent == .zero else {
+          next = row.leaf.parent
+          continue
+        }
+        let root = try zoneKey(ofRoot: next, tree: tree)
+        guard root == zone else { throw try foreign(id, of: root) }
       }
     }
     return found
+  }
+
+  private func foreign(_ node: NodeID, of zone: ZoneKey?) throws -> any Error {
+    let isClosed = try zone.flatMap(closedMs) != nil
+    return isClosed ? ServerError.nodeIsLeaving : ZDCSecurityError(.recordBindingMismatch, node: node)
   }
 
   /// NB: a recursive query would read all children of a node before it returns the first one, regardless of its LIMIT.
@@ -46,7 +55,7 @@ extension SQLiteTransaction {
     let tree = try tree(of: zone)
     var all: [NodeRow] = []
     for parent in parents where all.count < limit {
-      all += try children(of: parent, tree: tree, limit: limit - all.count).map { try $0.row() }
+      all += try children(of: parent, tree: tree, limit: limit - all.count).map { try $0.row(in: zone) }
     }
     return all
   }
@@ -70,10 +79,13 @@ extension SQLiteTransaction {
   }
 
   func record(_ name: RecordName, in zone: ZoneKey) throws -> StoredRecord? {
-    if let node = try liveNode(name.node, tree: try tree(of: zone)), node.commit.zone == zone,
-      try node.put().record == name.hash
+    let tree = try tree(of: zone)
+    if let node = try liveNode(name.node, tree: tree), try node.put().record == name.hash,
+      try zoneKey(of: node, tree: tree) == zone
     {
-      return try node.storedRecord()
+      var record = try node.storedRecord()
+      record.replacedMs = try closedMs(of: zone)
+      return record
     }
     return try replacedRecord(name, in: zone)
   }

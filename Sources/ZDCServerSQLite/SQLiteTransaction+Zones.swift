@@ -5,7 +5,7 @@ internal import ZDCServer
 // Zones
 extension SQLiteTransaction {
   private static let zoneQuery = """
-    SELECT z.id, t.tree_id, z.root, z.seq, z.head, a.bytes, z.retired
+    SELECT z.id, t.tree_id, z.root, z.seq, z.head, a.bytes, z.retired, z.closed_ms
     FROM zones z JOIN trees t ON t.id = z.tree JOIN acls a ON a.id = z.acl
     """
 
@@ -14,25 +14,25 @@ extension SQLiteTransaction {
   }
 
   func zone(ofNode node: NodeID, tree: TreeID) throws -> ZoneRow? {
-    try db.first(
-      """
-      \(Self.zoneQuery) JOIN node_ids i ON i.tree = t.id JOIN nodes n ON n.id = i.key
-      JOIN commits c ON c.feed_position = n.commit_key AND c.zone = z.id WHERE t.tree_id = ? AND i.node = ?
-      """, .id(tree), .id(node), row: zoneRow)
+    guard let tree = try key(of: tree), let node = try liveNode(node, tree: tree),
+      let zone = try zoneKey(of: node, tree: tree)
+    else { return nil }
+    return try db.first("\(Self.zoneQuery) WHERE z.id = ?", .int(zone.rawValue), row: zoneRow)
   }
 
   func zone(of tree: TreeID, where user: UserID, holds permission: ZoneACL.Permissions) throws -> ZoneRow? {
     try db.first(
       """
       \(Self.zoneQuery) JOIN members m ON m.zone = z.id AND m.user_id = ?
-      WHERE t.tree_id = ? AND m.permissions & ? <> 0 ORDER BY z.id LIMIT 1
+      WHERE t.tree_id = ? AND m.permissions & ? <> 0 AND z.closed_ms IS NULL ORDER BY z.id LIMIT 1
       """, .id(user), .id(tree), .int(Int64(permission.rawValue)), row: zoneRow)
   }
 
   private func zoneRow(_ row: SQLRow) throws -> ZoneRow {
     ZoneRow(
       key: ZoneKey(row.int(0)), zone: ZoneID(tree: try row.id(1), root: try row.id(2)), seq: row.unsigned(3),
-      head: try row.id(4), acl: row.bytes(5), retiredBelow: try retired(row.bytes(6)))
+      head: try row.id(4), acl: row.bytes(5), retiredBelow: try retired(row.bytes(6)),
+      closedMs: row.isNull(7) ? nil : row.unsigned(7))
   }
 
   func zoneStatus(_ row: SQLRow) throws -> ZoneStatus {
@@ -99,6 +99,7 @@ extension SQLiteTransaction {
       FROM commits c LEFT JOIN acls a ON a.id = c.acl WHERE c.zone = ? AND c.seq > ? ORDER BY c.seq
       """
     let start = after.map { Int64(clamping: $0) } ?? -1
+    let withRecords = try withRecords && closedMs(of: zone) == nil
     try db.each(sql, [.int(zone.rawValue), .int(start)]) { row in
       var commit = CommitRow(
         seq: row.unsigned(0), receivedMs: row.unsigned(1), bytes: row.bytes(2), acl: row.isNull(3) ? nil : row.bytes(3))
@@ -106,10 +107,15 @@ extension SQLiteTransaction {
         let key = row.int(4)
         commitCache.insert(try CommitPuts(zone: zone, receivedMs: commit.receivedMs, bytes: commit.bytes), key: key)
         let new = row.optionalInt(5).flatMap { first in row.optionalInt(6).map { first...max(first, $0) } }
-        try add(try liveNodes(ofCommit: key, new: new), to: &commit)
+        try add(try liveNodes(ofCommit: key, new: new).filter { try isIn(zone, $0) }, to: &commit)
       }
       return try body(commit)
     }
+  }
+
+  /// Whether a node that a commit of this zone put is still in it. A split may have taken it away since.
+  private func isIn(_ zone: ZoneKey, _ node: LiveNode) throws -> Bool {
+    try zoneKey(of: node, tree: try tree(of: zone)) == zone
   }
 
   private func add(_ nodes: [LiveNode], to commit: inout CommitRow) throws {
@@ -118,6 +124,18 @@ extension SQLiteTransaction {
         commit.damaged.append(damage)
       }
     }
+  }
+
+  func stateBytes(of zone: ZoneKey) throws -> UInt64? {
+    try db.first("SELECT sum(length(bytes)) FROM states WHERE zone = ?", .int(zone.rawValue)) { row in
+      row.isNull(0) ? nil : row.unsigned(0)
+    } ?? nil
+  }
+
+  func statePart(_ index: Int, of zone: ZoneKey) throws -> [UInt8]? {
+    try db.first(
+      "SELECT bytes FROM states WHERE zone = ? AND part = ?", .int(zone.rawValue), .int(Int64(index))
+    ) { $0.bytes(0) }
   }
 
   func acl(_ key: Int64) throws -> [UInt8]? {

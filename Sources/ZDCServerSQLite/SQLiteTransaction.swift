@@ -9,6 +9,7 @@ final class SQLiteTransaction: MetadataTransaction {
   /// The most recently used zone and its tree: one commit queries the same one thousands of times.
   var treeOfZone: (zone: ZoneKey, tree: Int64)?
   var keyOfTree: (tree: TreeID, key: Int64)?
+  var zoneCache = ZoneCache()
   var commitCache = CommitCache()
   /// Where small content of live nodes has gone that this transaction replaced, by its number in the contract.
   var movedContents: [Int64: Int64] = [:]

@@ -43,7 +43,26 @@ enum Schema {
     CREATE INDEX closed_users ON users(closed_ms) WHERE closed_ms IS NOT NULL;
     -- The highest position of a removed commit: a position is never given twice.
     CREATE TABLE removed_positions(id INTEGER PRIMARY KEY CHECK(id = 1), position INTEGER NOT NULL);
+    """,
     """
+    -- The lists of nodes with which zones began that were split off, in parts of at most 1 MiB.
+    --
+    -- From now on a node's zone is that of the nearest root above it. The counts of a zone are what its own commits added
+    -- and removed; only the sum over all zones of a tree says what the tree has. The zone of content that a live node has
+    -- is the one whose commit attached it.
+    CREATE TABLE states(
+      id INTEGER PRIMARY KEY, zone INTEGER NOT NULL, part INTEGER NOT NULL, bytes BLOB NOT NULL, UNIQUE(zone, part));
+    """,
+    """
+    -- The owner may end a zone. Its nodes are removed afterwards, in steps; until then the zone is in `closing`.
+    ALTER TABLE zones ADD COLUMN closed_ms INTEGER;
+    CREATE TABLE closing(zone INTEGER PRIMARY KEY);
+    """,
+    """
+    -- Several nodes may have one file, each with a row of its own.
+    DROP INDEX files;
+    CREATE INDEX files ON blobs(blob_id) WHERE content IS NULL;
+    """,
   ]
 
   private static let sqlSteps = [

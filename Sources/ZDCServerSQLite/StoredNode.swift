@@ -16,7 +16,8 @@ package struct StoredNode: Sendable {
     defer { store.invalidate() }
     var nodes: [LiveNode] = []
     try store.eachLiveNode { node in
-      if node.commit.zone.rawValue == zone { nodes.append(node) }
+      let tree = try store.tree(of: node.commit.zone)
+      if try store.zoneKey(of: node, tree: tree)?.rawValue == zone { nodes.append(node) }
       return true
     }
     nodes.sort { ($0.commitKey, $0.index) < ($1.commitKey, $1.index) }

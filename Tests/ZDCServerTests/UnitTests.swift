@@ -34,6 +34,7 @@ import ZDCProtocol
         GET /v1/events session 0
         POST /v1/commits session 8388608
         GET /v1/trees/{treeID}/zones/{zoneRoot}/commits session 0
+        GET /v1/trees/{treeID}/zones/{zoneRoot}/state session 0
         POST /v1/trees/{treeID}/zones/{zoneRoot}/records session 48000
         POST /v1/trees/{treeID}/zones/{zoneRoot}/contents session 32000
         GET /v1/trees/{treeID}/nodes/{nodeID} session 0

@@ -132,20 +132,4 @@ import ZDCServer
       #expect((back.status, back.error?.security) == (422, .recordBindingMismatch))
     }
   }
-
-  @Test("a zone that was split off is refused until the server moves branches")
-  func splitsAreRefused() async throws {
-    try await TestServer.run { (server: TestServer) async throws in
-      let (account, token) = try await server.newAccount()
-      var home = account.home
-      let node = home.record(.random())
-      try await server.put([node], in: &home, token: token)
-      let pointer = home.record(.random()) { $0.isPointer = true }
-      let split = try home.commit([
-        .split(node: node.fields.node, genesis: .zero, count: 1), .put(.init(pointer)),
-      ])
-      let refused = try await server.commit(TestZone.body(split, records: [pointer]), token: token)
-      #expect((refused.status, refused.error?.security) == (422, .unsupportedVersion))
-    }
-  }
 }

@@ -115,7 +115,7 @@ extension ZoneCommit.Fields {
 
   /// Checks the operations whose places are fixed: a state begins a genesis, and one split stands before all puts and
   /// deletes.
-  func checkOrderOfOperations() throws(ZDCSecurityError) {
+  package func checkOrderOfOperations() throws(ZDCSecurityError) {
     var (splits, changes) = (0, 0)
     for (index, operation) in operations.enumerated() {
       switch operation {

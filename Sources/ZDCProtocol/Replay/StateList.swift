@@ -7,12 +7,18 @@ package struct StateList: Sendable, Hashable {
 
   /// Ascending by node, all with `putSeq` 0. The zone's root has its old record and generation, but no parent.
   package let nodes: [LogNode]
+  /// The Merkle root over the entries.
+  package let root: StateRoot
+  /// The node below which the others are known to form a tree; nil for a list that somebody else made.
+  private let knownTop: NodeID?
 
   /// Creates the list of a branch as the parent zone has it.
   ///
   /// - Parameter top: The branch's top-most node, which becomes the root of the new zone.
   package init(branch: [LogNode], top: NodeID) {
     nodes = branch.map { $0.splitOff(isRoot: $0.node == top) }.sorted { $0.node < $1.node }
+    root = Self.root(of: nodes)
+    knownTop = top
   }
 
   /// Decodes a list. Its nodes are only known to be sorted: replay checks that they form a tree.
@@ -30,6 +36,8 @@ package struct StateList: Sendable, Hashable {
       nodes.append(node)
     }
     self.nodes = nodes
+    root = Self.root(of: nodes)
+    knownTop = nil
   }
 
   package var bytes: [UInt8] {
@@ -40,8 +48,17 @@ package struct StateList: Sendable, Hashable {
 
   package var count: UInt64 { UInt64(nodes.count) }
 
-  /// The Merkle root over the entries.
-  package var root: StateRoot {
+  /// Returns a node of the list; nil if it has none with this ID.
+  package func node(_ id: NodeID) -> LogNode? {
+    var (low, high) = (0, nodes.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if nodes[middle].node < id { low = middle + 1 } else { high = middle }
+    }
+    return low < nodes.count && nodes[low].node == id ? nodes[low] : nil
+  }
+
+  private static func root(of nodes: [LogNode]) -> StateRoot {
     var tree = MerkleTree.Builder()
     for node in nodes {
       var entry = ByteWriter(capacity: Self.entryBytes)
@@ -56,8 +73,13 @@ package struct StateList: Sendable, Hashable {
   /// - Throws: `splitMismatch`.
   func check(_ state: ZoneOperation.GenesisState, top: NodeID) throws(ZDCSecurityError) {
     try require(state.count == count && state.stateRoot == root, .splitMismatch, node: top)
-    try StateTree(self).check(top: top)
+    // A branch of a verified log is a tree already.
+    if top != knownTop { try StateTree(self).check(top: top) }
   }
+
+  package static func == (list: StateList, other: StateList) -> Bool { list.nodes == other.nodes }
+
+  package func hash(into hasher: inout Hasher) { hasher.combine(root) }
 }
 
 extension LogNode {

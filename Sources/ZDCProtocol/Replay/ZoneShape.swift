@@ -6,8 +6,10 @@ struct ZoneShape {
   private let seq: UInt64
   private let isGenesis: Bool
   private let isOnlyOperation: Bool
-  /// The nodes that the commit has put, deleted or split off; each may occur only once per commit.
+  /// The nodes that the commit has put or deleted; each may occur only once per commit.
   private var touched: Set<NodeID> = []
+  /// The branch that the commit splits off; its nodes may not occur again.
+  private var splitOff: StateList?
   private var rootKeyGen: UInt32?
   /// The total number of descendants that the deletes so far state.
   private var deletedDescendants: UInt64 = 0
@@ -32,7 +34,7 @@ struct ZoneShape {
   }
 
   mutating func put(_ put: ZoneOperation.Put, in state: inout some ZoneState) throws {
-    try require(touched.insert(put.node).inserted, .nonCanonicalEncoding, node: put.node)
+    try touch(put.node)
     let old = try state.leaf(put.node)
     try checkKeyGen(put, old: old, in: state)
     if put.node == zone.root {
@@ -53,7 +55,7 @@ struct ZoneShape {
   mutating func delete(
     _ node: NodeID, record: RecordHash, liveDescendants: UInt64, in state: inout some ZoneState
   ) throws {
-    try require(touched.insert(node).inserted, .nonCanonicalEncoding, node: node)
+    try touch(node)
     if node == zone.root { return try close(record: record, liveDescendants: liveDescendants, in: &state) }
     let (total, overflow) = deletedDescendants.addingReportingOverflow(liveDescendants)
     try require(!overflow && total <= Limits.deletedDescendants, .limitExceeded, node: node)
@@ -92,14 +94,18 @@ struct ZoneShape {
   mutating func split(_ node: NodeID, count: UInt64, in state: inout some ZoneState) throws -> StateList {
     try require(node != zone.root, .splitMismatch, node: node)
     try require(count <= Limits.splitNodes, .limitExceeded, node: node)
-    let branch = try state.branch(node, upTo: count)
     guard let top = try state.leaf(node) else { throw ZDCSecurityError(.objectMissing, node: node) }
-    try require(UInt64(branch.count) == count, .splitMismatch, node: node)
-    let list = StateList(branch: branch, top: node)
+    let list = try state.stateList(of: node, upTo: count)
+    try require(list.count == count, .splitMismatch, node: node)
     try state.splitOff(list, top: node)
-    touched.formUnion(list.nodes.map(\.node))
+    splitOff = list
     mountParent = top.parent
     return list
+  }
+
+  private mutating func touch(_ node: NodeID) throws(ZDCSecurityError) {
+    let isFirst = touched.insert(node).inserted && splitOff?.node(node) == nil
+    try require(isFirst, .nonCanonicalEncoding, node: node)
   }
 
   private var isTrunk: Bool { zone == ZoneID(trunkOf: zone.tree) }

@@ -41,6 +41,8 @@ package protocol ZoneState {
   /// Returns `node` and the nodes below it, in any order. Any result with more than `limit` nodes only means "more than
   /// `limit`".
   func branch(_ node: NodeID, upTo limit: UInt64) throws -> [LogNode]
+  /// Returns the list of ``branch(_:upTo:)``. A state may have prepared it.
+  func stateList(of node: NodeID, upTo limit: UInt64) throws -> StateList
   /// Removes a branch that becomes its own zone.
   ///
   /// - Parameter list: The nodes of the branch, as the new zone begins with them.
@@ -56,6 +58,9 @@ extension ZoneState {
   package mutating func begin(_ commit: ZoneCommit.Fields) throws {}
   package func branch(_ node: NodeID, upTo limit: UInt64) throws -> [LogNode] {
     throw ZDCSecurityError(.unsupportedVersion, node: node)
+  }
+  package func stateList(of node: NodeID, upTo limit: UInt64) throws -> StateList {
+    StateList(branch: try branch(node, upTo: limit), top: node)
   }
   package mutating func splitOff(_ list: StateList, top: NodeID) throws {
     throw ZDCSecurityError(.unsupportedVersion, node: top)

@@ -29,6 +29,7 @@ package enum Routes {
   package static let events = "/v1/events"
   package static let commits = "/v1/commits"
   package static let zoneCommits = "/v1/trees/{treeID}/zones/{zoneRoot}/commits"
+  package static let zoneState = "/v1/trees/{treeID}/zones/{zoneRoot}/state"
   package static let records = "/v1/trees/{treeID}/zones/{zoneRoot}/records"
   package static let contents = "/v1/trees/{treeID}/zones/{zoneRoot}/contents"
   package static let node = "/v1/trees/{treeID}/nodes/{nodeID}"

@@ -19,7 +19,18 @@ struct Reaper {
       }
       lastWrites = writes
       ticks += 1
+      if core.takeClosing() { await attempt("remove closed zones") { try await removeClosedNodes() } }
       if ticks % 720 == 1 { await attempt("collect") { try await collect() } }
+    }
+  }
+
+  /// Removes the nodes of closed zones in steps, between which other writes run.
+  private func removeClosedNodes() async throws {
+    do {
+      while try await core.metadata.write([.upkeep], { try $0.removeClosedNodes(limit: Self.closingBatch) }) {}
+    } catch {
+      core.setClosing()
+      throw error
     }
   }
 
@@ -31,6 +42,7 @@ struct Reaper {
   ///
   /// Rows go first: the next pass finds a file without a row, but a row without a file would be lost content.
   func collect() async throws {
+    try await removeClosedNodes()
     let bounds = core.configuration.bounds
     let (now, elapsed) = (core.now, core.elapsed)
     guard try await mayCollect(now: now, elapsed: elapsed) else {
@@ -69,4 +81,6 @@ struct Reaper {
   }
 
   private static let batch: Int = 1_000
+  /// Bounds the time that a step holds the store's writer.
+  private static let closingBatch: Int = 250
 }

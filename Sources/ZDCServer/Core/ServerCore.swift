@@ -21,6 +21,7 @@ final class ServerCore: Sendable {
   /// Limits acceptances of other users' zones, by user.
   let acceptances: RateLimiter<UserID>
   let memberRates: MemberRates
+  let lists = ListCache()
   /// Limits the nodes visited below deleted and moved ones, by user.
   let subtrees: RateLimiter<UserID>
   let connections: ConnectionTable
@@ -40,6 +41,8 @@ final class ServerCore: Sendable {
     var isReady = false
     var isStopping = false
     var isFull = false
+    /// Whether nodes of closed zones may have to be removed, as after a crash.
+    var hasClosing = true
   }
 
   private let state = Mutex(State())
@@ -113,6 +116,16 @@ final class ServerCore: Sendable {
     state.withLock { $0.isStopping = true }
     hub.close()
     coordination.close()
+  }
+
+  func setClosing() { state.withLock { $0.hasClosing = true } }
+
+  /// Returns whether a zone was closed since the last call.
+  func takeClosing() -> Bool {
+    state.withLock { state in
+      defer { state.hasClosing = false }
+      return state.hasClosing
+    }
   }
 
   /// Whether the last write that needed disk space found none.

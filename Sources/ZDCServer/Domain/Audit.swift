@@ -91,10 +91,12 @@ enum Audit {
     return section(
       "stored in own trees",
       [
+        ("own zones that are closed (and when)", "\(usage.closedZones)"),
         ("live nodes (id, parent id, tag of the name, key generations)", "\(usage.liveNodes)"),
         ("signed commits", "\(usage.commits)"), ("sealed records", "\(usage.records)"),
         ("sealed records, bytes", "\(usage.recordBytes)"),
-        ("signed commits, access lists and grants, bytes", "\(usage.logBytes)"), ("sealed contents", "\(usage.blobs)"),
+        ("signed commits, access lists, grants and lists of nodes that were split off, bytes", "\(usage.logBytes)"),
+        ("sealed contents", "\(usage.blobs)"),
         ("sealed contents, bytes", "\(usage.contentBytes)"),
         ("own uploads that no node has yet, bytes", "\(usage.uploadBytes)"),
         ("quota, bytes", quota == 0 ? "unlimited" : "\(quota)"),

@@ -48,7 +48,8 @@ enum Blobs {
     for request: BlobTicketRequest, user: UserID, in tx: any MetadataTransaction
   ) throws -> ZoneRow {
     let home = try tx.zone(ofNode: request.nodeID, tree: request.treeID)
-    guard let zone = try home ?? newZone(request, user, in: tx),
+    if let home, home.isClosed { throw ServerError.nodeIsLeaving }
+    guard let zone = try home ?? newZone(request, user, in: tx), !zone.isClosed,
       try Access.holds(.write, user: user, zone: zone.key, in: tx)
     else { throw ServerError(.notFound, "no such tree") }
     return zone

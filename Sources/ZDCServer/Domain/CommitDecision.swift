@@ -1,5 +1,13 @@
 internal import ZDCProtocol
 
+/// What the decision about a request has from outside of its transaction.
+struct CommitAids: Sendable {
+  /// Nil without limits.
+  var rates: MemberRates?
+  var splits: PreparedSplits = [:]
+  var lists = ListCache()
+}
+
 /// Decides about a commit request: compares it with the heads, replays it, and returns the resulting changes. It only
 /// reads.
 struct CommitDecision {
@@ -8,18 +16,29 @@ struct CommitDecision {
   let work: SubtreeWork
   let now: UInt64
   let reader: any MetadataReader
-  /// Nil without limits.
-  var rates: MemberRates?
+  var aids = CommitAids()
 
   /// - Throws: ``StaleHead``, `ServerError`, or the broken rule as `ZDCSecurityError`.
   func delta(for request: CommitRequest) throws -> CommitDelta {
-    var delta = CommitDelta(zones: [])
-    for part in request.parts { delta.zones.append(try decide(part, contents: request.contents)) }
+    var delta = CommitDelta(zones: try zones(of: request))
     // Last, so that content that this request replaces or deletes makes room for its new content.
     for (owner, zones) in Dictionary(grouping: delta.zones, by: { $0.head.acl.fields.owner }) {
       delta.released += try room(for: zones, of: owner)
     }
     return delta
+  }
+
+  /// Decides about the commits of all zones, and returns their changes in the order of the request. A zone that is split
+  /// off comes after the one that it was in.
+  private func zones(of request: CommitRequest) throws -> [ZoneDelta] {
+    var deltas: [ZoneID: ZoneDelta] = [:]
+    var splits = RequestedSplits()
+    let (later, first) = request.parts.partitioned { $0.commit.fields.genesisState != nil }
+    for part in first + later {
+      deltas[part.commit.fields.zone] = try decide(part, of: request, &splits)
+    }
+    try splits.finish()
+    return request.parts.compactMap { deltas[$0.commit.fields.zone] }
   }
 
   private func room(for zones: [ZoneDelta], of owner: UserID) throws -> [BlobRow] {
@@ -38,36 +57,45 @@ struct CommitDecision {
   }
 
   private func decide(
-    _ part: CommitRequest.ZonePart, contents: [BlobID: CommitRequest.InlineContent]
+    _ part: CommitRequest.ZonePart, of request: CommitRequest, _ splits: inout RequestedSplits
   ) throws -> ZoneDelta {
-    guard try !begins(part.commit.fields) else { return try begin(part, contents: contents) }
+    guard try !begins(part.commit.fields) else { return try begin(part, of: request, &splits) }
     let row = try checkedZone(of: part.commit)
-    let old = try row.zoneHead()
+    let old = row.zoneHead(acl: try aids.lists.list(row.acl, named: part.commit.fields.aclHash))
     let owner = old.acl.fields.owner
     if owner != user {
       try checkOwner(owner)
-      try rates?.take(user, in: row.zone, bytes: part.byteCount(with: contents))
+      try aids.rates?.take(user, in: row.zone, bytes: part.byteCount(with: request.contents))
     }
-    let snapshot = try ZoneSnapshot(of: row.key, for: part.commit.fields.operations, reader: reader, work: work)
-    return try replay(part, contents: contents, snapshot: snapshot, after: old, target: .existing(row.key))
+    let known = aids.splits[row.zone].flatMap { $0.parentHead == row.head ? $0 : nil }
+    let snapshot = try ZoneSnapshot(
+      of: row.key, for: part.commit.fields.operations, reader: reader, work: work, prepared: known)
+    var (delta, split) = try replay(
+      part, of: request, snapshot: snapshot, after: old, target: .existing(row.key))
+    if let split, let top = snapshot.node(split.zone.root) {
+      delta.splitOff = top
+      let stored = known.flatMap { $0.node == split.zone.root ? $0.stored : nil } ?? StoredState(split.list)
+      splits.add(RequestedSplits.Branch(split: split, parent: row.key, top: top, stored: stored))
+    }
+    return delta
   }
 
   private func replay(
-    _ part: CommitRequest.ZonePart, contents: [BlobID: CommitRequest.InlineContent], snapshot: ZoneSnapshot,
-    after old: ZoneHead?, target: ZoneDelta.Target
-  ) throws -> ZoneDelta {
+    _ part: CommitRequest.ZonePart, of request: CommitRequest, snapshot: ZoneSnapshot,
+    after old: ZoneHead?, target: ZoneDelta.Target, state: StateList? = nil
+  ) throws -> (delta: ZoneDelta, split: ZoneSplit?) {
     guard let acl = part.acl ?? old?.acl else { throw ZDCSecurityError(.nonCanonicalEncoding) }
-    let contents = try PutContents(of: part, inline: contents, snapshot: snapshot, reader: reader, now: now)
+    let contents = try PutContents(of: part, in: request, snapshot: snapshot, reader: reader, now: now)
     var draft = ZoneDraft(
       part: part, acl: acl.fields, permissions: (old?.acl ?? acl).fields.entry(for: user)?.permissions ?? [],
       snapshot: snapshot, contents: contents, now: now)
-    let head = try ZoneReplay(identities: StoredIdentities(reader: reader))
-      .apply(part.commit, acl: part.acl, after: old, to: &draft)
+    let step = try ZoneReplay(identities: StoredIdentities(reader: reader))
+      .advance(part.commit, acl: part.acl, list: state, after: old, to: &draft)
     try draft.checkNames(in: reader)
-    var delta = ZoneDelta(target: target, head: head, commit: part.commit, receivedMs: now)
+    var delta = ZoneDelta(target: target, head: step.head, commit: part.commit, receivedMs: now)
     delta.take(draft)
-    if let list = try listChange(head.acl, grants: part.grants, after: old?.acl) { delta.change(to: list) }
-    return delta
+    if let list = try listChange(step.head.acl, grants: part.grants, after: old?.acl) { delta.change(to: list) }
+    return (delta, step.split)
   }
 
   /// Whether the commit is the first of a zone that does not exist, in a tree of the user.
@@ -77,20 +105,37 @@ struct CommitDecision {
   }
 
   /// Decides about the genesis of a zone in a tree that exists (PROTOCOL 3.7). The zone begins with a root that no zone
-  /// of the tree has.
+  /// of the tree has, or with a branch that another commit of the request splits off.
   private func begin(
-    _ part: CommitRequest.ZonePart, contents: [BlobID: CommitRequest.InlineContent]
+    _ part: CommitRequest.ZonePart, of request: CommitRequest, _ splits: inout RequestedSplits
   ) throws -> ZoneDelta {
     let fields = part.commit.fields
     guard fields.writer == user else { throw Self.foreignWriter }
     try checkWriter(part.commit)
-    let puts = fields.operations.count { if case .put = $0 { true } else { false } }
-    try require(puts == 1, .commitChainBroken, node: fields.zone.root)
-    let isNew = try reader.zone(ofNode: fields.zone.root, tree: fields.zone.tree) == nil
-    try require(isNew, .splitMismatch, node: fields.zone.root)
+    try fields.checkOrderOfOperations()
+    try require(fields.putsOneNode, .commitChainBroken, node: fields.zone.root)
+    guard fields.genesisState == nil else {
+      return try begin(part, of: request, with: try splits.take(part.commit))
+    }
+    if let other = try reader.zone(ofNode: fields.zone.root, tree: fields.zone.tree) {
+      guard !other.isClosed else { throw ServerError.nodeIsLeaving }
+      throw ZDCSecurityError(.splitMismatch, node: fields.zone.root)
+    }
     return try replay(
-      part, contents: contents, snapshot: ZoneSnapshot(reader: reader, work: work), after: nil,
-      target: .newZone(owner: user))
+      part, of: request, snapshot: ZoneSnapshot(reader: reader, work: work), after: nil,
+      target: .newZone(owner: user)
+    ).delta
+  }
+
+  private func begin(
+    _ part: CommitRequest.ZonePart, of request: CommitRequest,
+    with branch: RequestedSplits.Branch
+  ) throws -> ZoneDelta {
+    let list = branch.split.list
+    return try replay(
+      part, of: request, snapshot: ZoneSnapshot(reader: reader, work: work, root: branch.root), after: nil,
+      target: .splitOff(from: branch.parent, state: branch.stored, owner: user), state: list
+    ).delta
   }
 
   private static let foreignWriter = ServerError(.forbidden, "the commit's writer is not this session's user")
@@ -151,6 +196,13 @@ struct CommitDecision {
     try Recipients.check(acl, after: old, in: reader)
     let removed = Set(old?.fields.entries.map(\.user) ?? []).subtracting(acl.fields.entries.map(\.user))
     return ZoneDelta.ListChange(acl: acl, grants: grants, removed: removed)
+  }
+}
+
+extension Array {
+  /// Returns the elements that match, and the others, each in their order.
+  fileprivate func partitioned(by matches: (Element) -> Bool) -> (matching: [Element], others: [Element]) {
+    (filter(matches), filter { !matches($0) })
   }
 }
 

@@ -27,6 +27,8 @@ package struct CommitRequest: Sendable {
   /// In zone-id order, the order in which zones are compared and changed.
   let parts: [ZonePart]
   let contents: [BlobID: InlineContent]
+  /// Where content is that other nodes have and this request attaches to its own.
+  let sources: [BlobID: AttachedContent]
 
   /// The zones, and the uploads that their puts may attach.
   package var subjects: Set<WriteSubject> {
@@ -34,7 +36,8 @@ package struct CommitRequest: Sendable {
     for part in parts {
       subjects.insert(.zone(part.commit.fields.zone))
       for record in part.records.values {
-        if let blob = record.fields.content?.blobID, contents[blob] == nil { subjects.insert(.upload(blob)) }
+        guard let blob = record.fields.content?.blobID, contents[blob] == nil, sources[blob] == nil else { continue }
+        subjects.insert(.upload(blob))
       }
     }
     return subjects
@@ -49,11 +52,13 @@ package struct CommitRequest: Sendable {
     while let item = try reader.next() { try builder.add(item) }
     parts = try builder.finish()
     contents = builder.contents
+    sources = builder.sources
   }
 
   private struct Builder {
     var parts: [ZonePart] = []
     var contents: [BlobID: InlineContent] = [:]
+    var sources: [BlobID: AttachedContent] = [:]
     private var acl: ZoneACL?
     private var grants: [Grant] = []
     private var records: [RecordHash: NodeRecord] = [:]
@@ -67,15 +72,22 @@ package struct CommitRequest: Sendable {
       case .grant(let grant): grants.append(grant)
       case .record(_, _, let record): records[record.hash] = record
       case .commit(_, let commit): try close(commit)
-      case .link, .leaves, .aclEdit, .attach: throw invalid("an item that does not belong in a commit request")
+      case .attach(let source): try add(source)
+      case .link, .leaves, .aclEdit: throw invalid("an item that does not belong in a commit request")
       }
     }
 
     private mutating func add(_ bytes: ArraySlice<UInt8>, as blob: BlobID) throws {
-      guard contents[blob] == nil else { throw invalid("the same content twice") }
+      guard contents[blob] == nil, sources[blob] == nil else { throw invalid("the same content twice") }
       // Inline content has at most 64 KiB and thus one leaf, whose hash is the root.
       let root = ContentRoot(reinterpreting: MerkleTree.leafHash(bytes))
       contents[blob] = InlineContent(bytes: bytes, root: root)
+    }
+
+    private mutating func add(_ source: AttachedContent) throws {
+      guard contents[source.blob] == nil, sources.updateValue(source, forKey: source.blob) == nil else {
+        throw invalid("the same content twice")
+      }
     }
 
     private mutating func close(_ commit: ZoneCommit) throws {

@@ -13,6 +13,7 @@ enum Commits {
     /// Empty for a request that the log already contained.
     var notices: [HeadNotice]
     var operations: Int
+    var closesZone = false
     /// Retained blobs that were removed to make room for new ones.
     var released: [BlobID] = []
   }
@@ -21,13 +22,14 @@ enum Commits {
   ///
   /// - Throws: ``StaleHead``, `ServerError`, or the broken rule as `ZDCSecurityError`; then the transaction is undone.
   static func apply(
-    _ request: CommitRequest, by user: UserID, quotas: Quotas, work: SubtreeWork, rates: MemberRates? = nil,
+    _ request: CommitRequest, by user: UserID, quotas: Quotas, work: SubtreeWork, aids: CommitAids = CommitAids(),
     now: UInt64, in tx: any MetadataTransaction
   ) throws -> Outcome {
     if let replayed = try replayed(request, by: user, in: tx) {
       return Outcome(response: replayed, notices: [], operations: 0)
     }
-    let decision = CommitDecision(user: user, quotas: quotas, work: work, now: now, reader: tx, rates: rates)
+    let decision = CommitDecision(
+      user: user, quotas: quotas, work: work, now: now, reader: tx, aids: aids)
     let delta = try decision.delta(for: request)
     let statuses = try tx.apply(delta)
     let notices = zip(request.parts, zip(delta.zones, statuses)).map { part, applied in
@@ -36,6 +38,7 @@ enum Commits {
     return Outcome(
       response: CommitResponse(receivedMs: now, zones: statuses), notices: notices,
       operations: request.parts.reduce(0) { $0 + $1.commit.fields.operations.count },
+      closesZone: delta.zones.contains { $0.head.isClosed },
       released: delta.released.filter { !$0.isInline }.map(\.id))
   }
 
@@ -116,7 +119,9 @@ extension ZoneACL.Entry {
 
 extension ZoneRow {
   /// Returns the head that replay compares the next commit with.
-  func zoneHead() throws -> ZoneHead {
-    ZoneHead(zone: zone, seq: seq, hash: head, acl: try ZoneACL(acl), retiredBelow: retiredBelow)
+  func zoneHead(acl: ZoneACL) -> ZoneHead {
+    var zoneHead = ZoneHead(zone: zone, seq: seq, hash: head, acl: acl, retiredBelow: retiredBelow)
+    zoneHead.isClosed = isClosed
+    return zoneHead
   }
 }

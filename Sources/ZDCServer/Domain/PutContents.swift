@@ -9,6 +9,8 @@ struct PutContents {
   private let zone: ZoneKey?
   /// The content that came with the request.
   private let inline: [BlobID: CommitRequest.InlineContent]
+  /// The content of other nodes that the request attaches.
+  private let sources: [BlobID: AttachedContent]
   private let reader: any MetadataReader
   private let now: UInt64
   /// The current records of nodes that are put again, by the store's internal number.
@@ -18,12 +20,13 @@ struct PutContents {
   private var added: Set<BlobID> = []
 
   init(
-    of part: CommitRequest.ZonePart, inline: [BlobID: CommitRequest.InlineContent], snapshot: ZoneSnapshot,
-    reader: any MetadataReader, now: UInt64
+    of part: CommitRequest.ZonePart, in request: CommitRequest, snapshot: ZoneSnapshot, reader: any MetadataReader,
+    now: UInt64
   ) throws {
     commit = part.commit.fields
     zone = snapshot.zone
-    self.inline = inline
+    inline = request.contents
+    sources = request.sources
     self.reader = reader
     self.now = now
     records = try reader.records(part.records.values.compactMap { snapshot.node($0.fields.node)?.record })
@@ -50,9 +53,11 @@ struct PutContents {
   }
 
   private mutating func place(of content: NodeRecord.Content, node: NodeID) throws -> NodePut.Content {
-    if let blob = known[ContentName(node: node, blob: content.blobID)] {
+    let source = sources[content.blobID]
+    if let blob = known[ContentName(node: node, blob: content.blobID)], blob.node == node || source == nil {
       return .attached(try attached(blob, as: content, to: node))
     }
+    if let source { return .reference(try self.source(source, as: content, to: node)) }
     guard let inline = inline[content.blobID] else { throw Self.gone }
     let agrees = UInt64(inline.bytes.count) == content.cipherLength && inline.root == content.contentRoot
     try require(agrees, .contentHashMismatch, node: node)
@@ -63,17 +68,38 @@ struct PutContents {
   /// Returns the writer's own complete upload for this node, or a blob that was on this node before.
   private func attached(_ blob: BlobRow, as content: NodeRecord.Content, to node: NodeID) throws -> BlobRow {
     let isTicketOfOther = blob.state != .attached && blob.owner != commit.writer
-    guard !isTicketOfOther else { throw Self.gone }
+    // What the node had in another zone, before a split, is not kept for this one.
+    let isOfOtherZone =
+      try blob.state == .attached && blob.node == node && blob.zone != zone
+      && reader.treeID(of: blob.zone) == commit.zone.tree
+    guard !isTicketOfOther, !isOfOtherZone else { throw Self.gone }
     // An upload may have begun before any zone had the node: it is bound to its user and node.
     let isHere = try blob.zone == zone || (blob.state != .attached && reader.treeID(of: blob.zone) == commit.zone.tree)
     try require(blob.node == node && isHere, .blobNotYours, node: node)
     guard blob.state != .receiving else {
       throw ServerError(.blobIncomplete, "parts of the content are missing", retryable: true)
     }
+    try check(blob, is: content, of: node)
+    return blob
+  }
+
+  /// Returns live content of another node, which the writer may read now. All other content is answered alike.
+  private func source(
+    _ source: AttachedContent, as content: NodeRecord.Content, to node: NodeID
+  ) throws -> BlobRow {
+    let blob: BlobRow
+    do {
+      blob = try Access.content(source.blob, node: source.node, tree: source.tree, user: commit.writer, in: reader)
+    } catch is ServerError { throw Self.gone }
+    guard blob.replacedMs == nil else { throw Self.gone }
+    try check(blob, is: content, of: node)
+    return blob
+  }
+
+  private func check(_ blob: BlobRow, is content: NodeRecord.Content, of node: NodeID) throws {
     let root = try blob.isInline ? inlineRoot(blob) : blob.contentRoot
     try require(
       root == content.contentRoot && blob.cipherLength == content.cipherLength, .contentHashMismatch, node: node)
-    return blob
   }
 
   private func inlineRoot(_ blob: BlobRow) throws -> ContentRoot? {

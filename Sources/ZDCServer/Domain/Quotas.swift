@@ -90,6 +90,8 @@ struct ContentChange {
     for put in delta.puts {
       switch put.content {
       case .inline(_, let bytes): addedBytes += UInt64(bytes.count)
+      // Counts as if it were stored twice: what becomes of the other node is no concern of this owner.
+      case .reference(let blob): addedBytes += blob.cipherLength
       case .attached(let blob):
         attached.append(blob)
         // Until now, another member's upload counted for that member.

@@ -5,7 +5,7 @@ internal import ZDCProtocol
 struct ZoneDraft: ZoneState {
   let snapshot: ZoneSnapshot
   private var contents: PutContents
-  private let part: CommitRequest.ZonePart
+  let part: CommitRequest.ZonePart
   /// The access list in force after the commit.
   private let acl: ZoneACL.Fields
   /// The writer's permissions before the commit.
@@ -17,6 +17,10 @@ struct ZoneDraft: ZoneState {
   /// Nodes that differ from the snapshot; nil for a removed node.
   private var changed: [NodeID: LogNode?] = [:]
   private var indexOfPut: [NodeID: Int] = [:]
+  /// The nodes with which a zone begins that is split off.
+  var state: StateList?
+  /// The branch that the commit splits off.
+  var splitOff: ZoneDraftBranch?
   /// Nodes that this commit put below a node; later operations may have removed some of them.
   private var putBelow: [NodeID: [NodeID]] = [:]
 
@@ -35,6 +39,8 @@ struct ZoneDraft: ZoneState {
 
   func leaf(_ node: NodeID) -> LogNode? {
     if let change = changed[node] { return change }
+    if let state { return state.node(node) }
+    guard splitOff?.list.node(node) == nil else { return nil }
     return snapshot.node(node)?.leaf
   }
 
@@ -54,6 +60,7 @@ struct ZoneDraft: ZoneState {
     try RecordRules.check(record, put: ZoneOperation.Put(record), zone: fields.zone, replaced: old, previous: previous)
     try RecordRules.check(record, commit: fields, acl: acl)
     try RecordRules.check(record, permissions: permissions)
+    try checkSplitRoot(record, previous: previous)
     let content = try contents.content(of: record, node: replaced, previous: previous)
     append(leaf, record: record, content: content, replaced: replaced)
   }
@@ -83,7 +90,7 @@ struct ZoneDraft: ZoneState {
   }
 
   /// Returns the levels and nodes below a node. Stops one level or one node past the limits.
-  private func branch(
+  func branch(
     below node: NodeID, levels: Int = .max, nodes: Int = .max
   ) throws -> (levels: Int, nodes: [NodeID]) {
     var found: (levels: Int, nodes: [NodeID]) = (0, [])
@@ -118,7 +125,8 @@ extension ZoneDraft {
       try require(taken.updateValue(put.leaf.node, forKey: name) == nil, .duplicateName, node: put.leaf.node)
     }
     guard let zone = snapshot.zone else { return }
-    for (name, holder) in try reader.holders(of: newNames, in: zone) where changed[holder] == nil {
+    for (name, holder) in try reader.holders(of: newNames, in: zone)
+    where changed[holder] == nil && holder != splitOff?.top {
       throw ZDCSecurityError(.duplicateName, node: taken[name])
     }
   }

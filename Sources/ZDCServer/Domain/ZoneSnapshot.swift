@@ -7,6 +7,8 @@ internal import ZDCProtocol
 final class ZoneSnapshot {
   /// Nil for a zone that does not exist yet.
   let zone: ZoneKey?
+  /// The list of the branch that the commit splits off, if it was read before the write.
+  private let prepared: PreparedSplit?
   private let reader: any MetadataReader
   private let work: SubtreeWork
   private var nodes: [NodeID: NodeRow] = [:]
@@ -14,8 +16,12 @@ final class ZoneSnapshot {
   /// Complete lists only.
   private var children: [NodeID: [NodeID]] = [:]
 
-  init(of zone: ZoneKey, for operations: [ZoneOperation], reader: any MetadataReader, work: SubtreeWork) throws {
+  init(
+    of zone: ZoneKey, for operations: [ZoneOperation], reader: any MetadataReader, work: SubtreeWork,
+    prepared: PreparedSplit? = nil
+  ) throws {
     self.zone = zone
+    self.prepared = prepared
     self.reader = reader
     self.work = work
     for row in try reader.nodes(Array(Self.named(by: operations)), in: zone) { nodes[row.leaf.node] = row }
@@ -23,14 +29,21 @@ final class ZoneSnapshot {
   }
 
   /// Creates the snapshot of a zone that does not exist yet.
-  init(reader: any MetadataReader, work: SubtreeWork) {
+  ///
+  /// - Parameter root: the root of a zone that is split off.
+  init(reader: any MetadataReader, work: SubtreeWork, root: NodeRow? = nil) {
     zone = nil
+    prepared = nil
+    if let root { nodes[root.leaf.node] = root }
     self.reader = reader
     self.work = work
   }
 
   /// Returns a node that the commit names, one of its ancestors, or one that was found below it.
   func node(_ id: NodeID) -> NodeRow? { nodes[id] }
+
+  /// Returns the prepared list of this branch.
+  func preparedList(of node: NodeID) -> StateList? { prepared.flatMap { $0.node == node ? $0.list : nil } }
 
   /// Returns who signed the zone's commit with this number. A commit that deletes many nodes of one earlier commit
   /// reads that only once.
@@ -67,7 +80,7 @@ final class ZoneSnapshot {
     operations.reduce(into: []) { named, operation in
       switch operation {
       case .put(let put): named.formUnion([put.node, put.parent])
-      case .delete(let node, _, _): named.insert(node)
+      case .delete(let node, _, _), .split(let node, _, _): named.insert(node)
       default: break
       }
     }

@@ -160,6 +160,17 @@ enum Zones {
     return RecordBundle(body: writer.bytes, damaged: damaged)
   }
 
+  /// Returns the length of the state list with which the zone began, to those who may read its log.
+  static func stateBytes(
+    of id: ZoneID, for user: UserID, in reader: any MetadataReader
+  ) throws -> (zone: ZoneKey, length: UInt64) {
+    let zone = try Access.log(id, of: user, in: reader).zone.key
+    guard let length = try reader.stateBytes(of: zone) else {
+      throw ServerError(.notFound, "the zone did not begin with a state")
+    }
+    return (zone, length)
+  }
+
   private static let contentsPerRead = 256
 
   /// Returns small content in the order requested, without blobs that are unknown, large, or not in this zone.
@@ -185,7 +196,7 @@ enum Zones {
   static func status(
     ofNode node: NodeID, tree: TreeID, user: UserID, in reader: any MetadataReader
   ) throws -> ZoneStatus {
-    guard let zone = try reader.zone(ofNode: node, tree: tree),
+    guard let zone = try reader.zone(ofNode: node, tree: tree), !zone.isClosed,
       try Access.holds(.read, user: user, zone: zone.key, in: reader)
     else { throw ServerError(.notFound, "no such node") }
     return zone.status

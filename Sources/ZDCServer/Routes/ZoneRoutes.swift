@@ -40,8 +40,9 @@ enum ZoneRoutes {
     try await core.coordination.enter(zones, as: writer, bytes: body.count)
     let now = call.now
     do {
+      let prepared = try await prepareSplits(of: request, call)
       let outcome = try await call.write(request.subjects) { tx in
-        try apply(request, by: user, core, now: now, in: tx)
+        try apply(request, by: user, core, prepared: prepared, now: now, in: tx)
       }
       await core.coordination.ended(.committed, in: zones, of: writer)
       await core.removeFiles(of: outcome.released)
@@ -63,17 +64,34 @@ enum ZoneRoutes {
   }
 
   private static func apply(
-    _ request: CommitRequest, by user: UserID, _ core: ServerCore, now: UInt64, in tx: any MetadataTransaction
+    _ request: CommitRequest, by user: UserID, _ core: ServerCore, prepared: PreparedSplits, now: UInt64,
+    in tx: any MetadataTransaction
   ) throws -> Commits.Outcome {
     // Checks again: the user's concurrent requests may have been charged since.
     try core.checkSubtreeWork(of: user)
     let work = SubtreeWork(limit: core.configuration.bounds.subtreeNodesPerRequest)
     defer { core.subtrees.charge(user, work.nodes, now: core.elapsed) }
+    let aids = CommitAids(rates: core.memberRates, splits: prepared, lists: core.lists)
     let outcome = try Commits.apply(
-      request, by: user, quotas: core.quotas, work: work, rates: core.memberRates, now: now, in: tx)
-    let notices = outcome.notices
-    tx.afterCommit { for notice in notices { core.coordination.announce(.head(notice)) } }
+      request, by: user, quotas: core.quotas, work: work, aids: aids, now: now, in: tx)
+    let (notices, closes) = (outcome.notices, outcome.closesZone)
+    tx.afterCommit {
+      if closes { core.setClosing() }
+      for notice in notices { core.coordination.announce(.head(notice)) }
+    }
     return outcome
+  }
+
+  /// Reads the branches that the request splits off, on a snapshot: the store's writer then only compares the head.
+  private static func prepareSplits(of request: CommitRequest, _ call: Call) async throws -> PreparedSplits {
+    guard request.hasSplit else { return [:] }
+    let (core, user) = (call.core, try call.user)
+    return try await call.read { reader in
+      try core.checkSubtreeWork(of: user)
+      let work = SubtreeWork(limit: core.configuration.bounds.subtreeNodesPerRequest)
+      defer { core.subtrees.charge(user, work.nodes, now: core.elapsed) }
+      return try request.prepareSplits(by: user, work: work, in: reader)
+    }
   }
 
   /// Refuses members without `w` while a zone is busy. They get no place in its queue and retry later, so they neither
@@ -176,6 +194,28 @@ enum ZoneRoutes {
     let asked = names
     return try .bundle(
       try await call.read { try Zones.contents(asked, zone: zone, user: user, in: $0) }, for: call)
+  }
+
+  /// The state list with which a zone began that was split off, part by part as the client takes it.
+  static func state(_ call: Call) async throws -> Response {
+    let user = try call.user
+    let id = try call.zone()
+    let (zone, length) = try await call.read { try Zones.stateBytes(of: id, for: user, in: $0) }
+    let share = try call.answerShare(of: min(Int(length), 1 << 20))
+    let channel = call.context.channel
+    let body = ResponseBody(contentLength: Int(length)) { writer in
+      var index = 0
+      while let part = try await call.read({ [index] in try $0.statePart(index, of: zone) }) {
+        try await writer.write(ByteBuffer(bytes: part))
+        call.core.metrics.countBytes(out: part.count)
+        try await channel.untilWritable()
+        index += 1
+      }
+      withExtendedLifetime(share) {}
+      try await writer.finish(nil)
+    }
+    return Response(
+      status: .ok, headers: [.contentType: "application/octet-stream", .cacheControl: "no-store"], body: body)
   }
 
   static func node(_ call: Call) async throws -> Response {

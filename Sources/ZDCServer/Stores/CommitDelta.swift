@@ -19,6 +19,8 @@ package struct ZoneDelta: Sendable {
     case new(TreeRow, owner: UserID)
     /// Another zone of a tree that exists, which begins with this commit.
     case newZone(owner: UserID)
+    /// A zone that begins with a branch of another zone. The list of its nodes is stored as it is.
+    case splitOff(from: ZoneKey, state: StoredState, owner: UserID)
   }
 
   package struct ListChange: Sendable {
@@ -45,6 +47,8 @@ package struct ZoneDelta: Sendable {
   package var puts: [NodePut] = []
   /// Existing nodes that the commit removes with their records and content.
   package var removed: [NodeRow] = []
+  /// The top of the branch that the commit splits off, as this zone had it. Another delta of the request begins its zone.
+  package var splitOff: NodeRow?
   package var usage = ZoneUsage()
 
   package init(target: Target, head: ZoneHead, commit: ZoneCommit, receivedMs: UInt64) {
@@ -53,12 +57,30 @@ package struct ZoneDelta: Sendable {
     self.commit = commit.bytes
     self.receivedMs = receivedMs
     usage.logBytes = UInt64(commit.bytes.count)
+    if case .splitOff(_, let state, _) = target { usage.logBytes += state.byteCount }
   }
 
   package mutating func change(to list: ListChange) {
     self.list = list
     usage.logBytes += UInt64(list.acl.bytes.count + list.grants.reduce(0) { $0 + $1.bytes.count })
   }
+}
+
+/// A state list in the parts in which a store keeps and returns it. A large list is encoded before the write.
+package struct StoredState: Sendable {
+  /// At most 1 MiB.
+  private static let partBytes = (1 << 20) / StateList.entryBytes * StateList.entryBytes
+
+  package let parts: [[UInt8]]
+
+  package init(_ list: StateList) {
+    let bytes = list.bytes
+    parts = stride(from: 0, to: bytes.count, by: Self.partBytes).map { start in
+      Array(bytes[start..<min(start + Self.partBytes, bytes.count)])
+    }
+  }
+
+  package var byteCount: UInt64 { UInt64(parts.reduce(0) { $0 + $1.count }) }
 }
 
 extension ZoneDelta {
@@ -74,6 +96,9 @@ package struct NodePut: Sendable {
     case unchanged(Int64)
     /// A complete upload, or content that the node had before, as the store has it.
     case attached(BlobRow)
+    /// Content of another node, perhaps in another tree, which stays there. From now on both nodes have it, and neither's
+    /// delete concerns the other.
+    case reference(BlobRow)
     /// Small content that is new in this request.
     case inline(BlobID, ArraySlice<UInt8>)
   }
@@ -111,7 +136,7 @@ extension NodePut {
     switch content {
     case .unchanged: return nil
     case .attached(let blob) where blob.key == old: return nil
-    case .none, .attached, .inline: return old
+    case .none, .attached, .reference, .inline: return old
     }
   }
 }

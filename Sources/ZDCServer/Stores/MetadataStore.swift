@@ -108,31 +108,40 @@ package protocol MetadataReader: AnyObject {
     of zone: ZoneKey, after: UInt64?, withRecords: Bool, _ body: (CommitRow) throws -> Bool
   ) throws
   func grant(zone: ZoneKey, user: UserID, hash: GrantHash) throws -> [UInt8]?
+  /// Returns the length of the state list with which the zone began; nil for a zone that was not split off.
+  func stateBytes(of zone: ZoneKey) throws -> UInt64?
+  /// Returns a part of that list, in order from 0; nil after the last one. A part has at most 1 MiB.
+  func statePart(_ index: Int, of zone: ZoneKey) throws -> [UInt8]?
 
-  // Nodes and records
+  // Nodes and records. A node's zone is that of the nearest zone root above it, whatever zone's commit put the node: a
+  // split changes the zone of a whole branch and writes none of its rows.
   /// Returns those of these nodes that are live, with all their ancestors.
   ///
-  /// - Throws: `ZDCSecurityError` with `recordBindingMismatch` for a node of another zone of the tree.
+  /// A node that no commit of its zone has put has `putSeq` 0: the zone began with it.
+  ///
+  /// - Throws: `ZDCSecurityError` with `recordBindingMismatch` for a node of another zone of the tree;
+  ///   `ServerError.nodeIsLeaving` for one of a closed zone.
   func nodes(_ ids: [NodeID], in zone: ZoneKey) throws -> [NodeRow]
   /// Returns the live children of these nodes, at most `limit` in total; reads no row beyond.
   func children(of parents: [NodeID], in zone: ZoneKey, limit: Int) throws -> [NodeRow]
   /// Returns the live nodes that currently have these names.
   func holders(of names: [NodeName], in zone: ZoneKey) throws -> [NodeName: NodeID]
-  /// Returns the zone that currently holds the node.
+  /// Returns the zone that currently holds the node; a closed one while the node is not removed yet.
   func zone(ofNode node: NodeID, tree: TreeID) throws -> ZoneRow?
-  /// Returns a zone of the tree in which the user has this permission: the oldest one if there are several.
+  /// Returns an open zone of the tree in which the user has this permission: the oldest one if there are several.
   func zone(of tree: TreeID, where user: UserID, holds permission: ZoneACL.Permissions) throws -> ZoneRow?
   /// - Throws: ``RecordDamaged``.
   func records(_ keys: [Int64]) throws -> [Int64: StoredRecord]
-  /// Returns the node's current record, or one that it had and that is retained.
+  /// Returns the node's current record, or one that it had in this zone and that is retained. The end of a zone replaces
+  /// all its records.
   ///
   /// - Throws: ``RecordDamaged``.
   func record(_ name: RecordName, in zone: ZoneKey) throws -> StoredRecord?
 
   // Content
-  /// Returns a ticket or a large blob. Their ids are file names, so each exists only once.
+  /// Returns a ticket or a large blob. Their ids are file names; several nodes may have the same one.
   func file(_ id: BlobID) throws -> BlobRow?
-  /// Returns for each name the small content that this node has, or had and that is retained; else a file with that id,
+  /// Returns for each name the content that this node has, or had and that is retained; else a file with that id,
   /// regardless of its node.
   func contents(_ names: [ContentName], in tree: TreeID) throws -> [ContentName: BlobRow]
   func blobs(_ keys: [Int64]) throws -> [BlobRow]
@@ -193,7 +202,8 @@ package protocol MetadataTransaction: MetadataReader {
   /// Appends one commit to each of these zones and applies the delta to their nodes, names and content. The delta was
   /// decided on data read in this transaction. Its puts are those of its commit: a store may take a leaf from there.
   ///
-  /// A new list makes users members and former members, and ends the memberships of those whom it removes.
+  /// A new list makes users members and former members, and ends the memberships of those whom it removes. A split frees
+  /// the name of the branch. What a zone's genesis replaces belongs to the zone that the branch was in.
   ///
   /// - Returns: the new status of the zones, in the order of the delta.
   func apply(_ delta: CommitDelta) throws -> [ZoneStatus]
@@ -205,6 +215,10 @@ package protocol MetadataTransaction: MetadataReader {
   func removeBlobs(_ blobs: [BlobRow]) throws
 
   // Garbage collection
+  /// Removes nodes of closed zones, as a delete would when the zone was closed; at most `limit` of them.
+  ///
+  /// - Returns: whether there may be more.
+  func removeClosedNodes(limit: Int) throws -> Bool
   /// Removes replaced records and blobs older than `replacedBefore` and abandoned tickets, at most `limit` of each.
   func collect(replacedBefore: UInt64, abandonedBefore: UInt64, limit: Int) throws -> Collected
   /// Removes the data of accounts that were closed before `closedBefore`, at most about `limit` rows of each kind per
@@ -239,6 +253,12 @@ package struct RecordDamaged: Error, Hashable {
   package init(_ name: RecordName) {
     self.name = name
   }
+}
+
+extension ServerError {
+  /// A node of a closed zone that the store has not removed yet. Its id is free a little later.
+  package static let nodeIsLeaving = ServerError(
+    .tooManyRequests, "the nodes of a deleted zone are being removed", retryable: true, retryAfterMs: 5_000)
 }
 
 /// The disk is full; no change of the write was kept.

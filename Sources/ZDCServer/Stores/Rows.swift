@@ -75,10 +75,14 @@ package struct ZoneRow: Sendable {
   /// The access list in force.
   package var acl: [UInt8]
   package var retiredBelow: [UserID: UInt32]
+  /// When the owner deleted the zone's root; nil while the zone is open. No commit follows.
+  package var closedMs: UInt64?
 
   package init(
-    key: ZoneKey, zone: ZoneID, seq: UInt64, head: CommitHash, acl: [UInt8], retiredBelow: [UserID: UInt32]
+    key: ZoneKey, zone: ZoneID, seq: UInt64, head: CommitHash, acl: [UInt8], retiredBelow: [UserID: UInt32],
+    closedMs: UInt64? = nil
   ) {
+    self.closedMs = closedMs
     self.key = key
     self.zone = zone
     self.seq = seq
@@ -86,6 +90,8 @@ package struct ZoneRow: Sendable {
     self.acl = acl
     self.retiredBelow = retiredBelow
   }
+
+  package var isClosed: Bool { closedMs != nil }
 
   package var status: ZoneStatus { ZoneStatus(zone: zone, seq: seq, head: head) }
 }
@@ -242,6 +248,13 @@ package struct BlobRow: Sendable {
     self.replacedMs = replacedMs
   }
 
+  /// Returns the row by which another node has the same content.
+  package func reference(for node: NodeID, in zone: ZoneKey, now: UInt64, replacedMs: UInt64?) -> BlobRow {
+    BlobRow(
+      id: id, zone: zone, node: node, cipherLength: cipherLength, state: .attached, isInline: isInline, owner: nil,
+      contentRoot: contentRoot, touchedMs: now, replacedMs: replacedMs)
+  }
+
   /// Returns the row after a commit of this zone has attached it to its node. A ticket may be of another zone of the
   /// tree, because no zone had the node then.
   ///
@@ -264,6 +277,7 @@ package struct UsageRow: Sendable, Hashable {
   package var logBytes: UInt64 = 0
   package var blobs: UInt64 = 0
   package var contentBytes: UInt64 = 0
+  package var closedZones: UInt64 = 0
   /// Bytes of the unattached uploads that the user began in any zone.
   package var uploadBytes: UInt64 = 0
 

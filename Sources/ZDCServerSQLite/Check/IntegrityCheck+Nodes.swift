@@ -11,29 +11,50 @@ extension IntegrityCheck {
       bytes += try check(leaf, zone: zone, key: key, tree: tree)
       report.nodes += 1
     }
-    // The trunk's check reports the ids that no zone has a node for.
-    let isTrunk = zone == ZoneID(trunkOf: zone.tree)
-    let sql = """
-      SELECT i.node FROM node_ids i LEFT JOIN nodes n ON n.id = i.key
-      LEFT JOIN commits c ON c.feed_position = n.commit_key WHERE i.tree = ? AND coalesce(c.zone, ?) = ?
-      """
-    let other: SQLValue = isTrunk ? .int(key.rawValue) : .null
-    try db.each(sql, [.int(tree), other, .int(key.rawValue)]) { row in
-      let node: NodeID = try row.id(0)
-      if try expected.leaf(node) == nil {
-        add(.node, CheckFinding.Field.zone(zone) + [.node(node)], "the log has no such live node")
+    try checkStrays(below: zone, tree: tree, expected: expected)
+    return Int64(bytes)
+  }
+
+  /// Checks that the log has all nodes that are stored below the zone's root. Rows that have no root at all are counted
+  /// by ``checkReferences()``.
+  private func checkStrays(below zone: ZoneID, tree: Int64, expected: ReplayScratch) throws {
+    try eachNode(below: zone, tree: tree) { key in
+      // A row that cannot be read is found by its id.
+      guard let node = try? store.liveNode(key)?.put().node, try expected.leaf(node) == nil else { return }
+      add(.node, CheckFinding.Field.zone(zone) + [.node(node)], "the log has no such live node")
+    }
+  }
+
+  /// Returns the bytes of the records of a closed zone's nodes that are not removed yet.
+  func leavingRecordBytes(of zone: ZoneID, tree: Int64) throws -> Int64 {
+    var bytes: Int64 = 0
+    try eachNode(below: zone, tree: tree) { key in
+      do { bytes += Int64(try store.liveNode(key)?.storedRecord().bytes.count ?? 0) } catch is RecordDamaged {
+        add(.record, CheckFinding.Field.zone(zone), "the record of a leaving node does not match its hash")
       }
+    }
+    return bytes
+  }
+
+  private func eachNode(below zone: ZoneID, tree: Int64, _ body: (Int64) throws -> Void) throws {
+    let sql = """
+      WITH RECURSIVE below(key) AS (
+        SELECT key FROM node_ids WHERE tree = ? AND node = ?
+        UNION SELECT c.key FROM node_names c JOIN below b ON c.parent = b.key)
+      SELECT key FROM below
+      """
+    try db.each(sql, [.int(tree), .id(zone.root)]) { row in
+      reachedNodes? += 1
+      try body(row.int(0))
       return true
     }
-    return Int64(bytes)
   }
 
   /// - Returns: the length of the node's record.
   private func check(_ leaf: LogNode, zone: ZoneID, key: ZoneKey, tree: Int64) throws -> Int {
     let fields = CheckFinding.Field.zone(zone) + [.node(leaf.node)]
     guard let node = try liveNode(leaf, tree: tree, fields) else { return 0 }
-    guard let put = try? node.put(), node.commit.zone == key, node.commit.seq == leaf.putSeq,
-      put == ZoneOperation.Put(leaf)
+    guard let stored = try? node.leaf(in: key), stored == leaf, try store.zoneKey(of: node, tree: tree) == key
     else {
       add(.node, fields, "the node's row does not match the log")
       return 0
@@ -43,7 +64,7 @@ extension IntegrityCheck {
       return 0
     }
     try checkName(of: leaf, record: record, node.key, zone: zone, tree: tree, fields)
-    try checkContent(of: record, blob: node.blobKey, key: key, fields: fields)
+    try checkContent(of: record, blob: node.blobKey, tree: tree, fields: fields)
     return record.bytes.count
   }
 
@@ -75,7 +96,7 @@ extension IntegrityCheck {
   }
 
   private func checkContent(
-    of record: NodeRecord, blob: Int64?, key: ZoneKey, fields: [CheckFinding.Field]
+    of record: NodeRecord, blob: Int64?, tree: Int64, fields: [CheckFinding.Field]
   ) throws {
     guard let content = record.fields.content else {
       if blob != nil { add(.content, fields, "the row names content, the record does not") }
@@ -85,7 +106,7 @@ extension IntegrityCheck {
     guard let blob, let row = try store.blob(blob), row.id == content.blobID else {
       return add(.contentMissing, fields, "the live node's content is missing")
     }
-    let isBound = row.node == record.fields.node && row.zone == key && row.state == .attached
+    let isBound = try row.node == record.fields.node && store.tree(of: row.zone) == tree && row.state == .attached
     if !isBound { add(.content, fields, "the content belongs elsewhere or is not attached") }
     if row.replacedMs != nil { add(.content, fields, "the live content is marked as replaced") }
     var root = row.contentRoot
@@ -120,9 +141,11 @@ extension IntegrityCheck {
     if try count("SELECT count(*) FROM node_ids i JOIN nodes n ON n.id = i.key") != nodes {
       add(.node, [], "there are nodes without an id")
     }
-    if try count("SELECT count(*) FROM node_names") + count("SELECT count(*) FROM zones") != nodes {
+    let roots = "SELECT count(*) FROM zones WHERE closed_ms IS NULL OR id IN (SELECT zone FROM closing)"
+    if try count("SELECT count(*) FROM node_names") + count(roots) != nodes {
       add(.node, [], "there are names without a node, or nodes without a name")
     }
+    if let reachedNodes, reachedNodes != nodes { add(.node, [], "there are nodes in no zone") }
     let small = try count("SELECT count(*) FROM nodes WHERE blob = 0")
     if try count("SELECT count(*) FROM contents c JOIN nodes n ON n.id = c.node AND n.blob = 0") != small
       || count("SELECT count(*) FROM contents") != small
@@ -133,7 +156,7 @@ extension IntegrityCheck {
     if try count("SELECT count(*) FROM blobs WHERE state = 2 AND replaced_ms IS NULL") != named {
       add(.content, [], "some contents are neither live nor marked as replaced")
     }
-    for table in ["records", "blobs", "commits", "acls", "grants", "members"] {
+    for table in ["records", "blobs", "commits", "acls", "grants", "members", "states"] {
       let strays = try count("SELECT count(*) FROM \(table) WHERE zone NOT IN (SELECT id FROM zones)")
       if strays > 0 { add(.database, [.number("rows", strays)], "rows of no zone in \(table)") }
     }

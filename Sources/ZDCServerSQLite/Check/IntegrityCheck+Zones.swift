@@ -7,35 +7,65 @@ extension IntegrityCheck {
     let total = try count("SELECT count(*) FROM commits")
     let sql = """
       SELECT z.id, t.tree_id, z.root, z.tree, u.user_id, t.trunk, t.app
-      FROM zones z JOIN trees t ON t.id = z.tree JOIN users u ON u.id = t.owner ORDER BY z.id
+      FROM zones z JOIN trees t ON t.id = z.tree JOIN users u ON u.id = t.owner ORDER BY z.tree, z.id
       """
+    var usage: TreeUsage?
     try db.each(sql, []) { row in
       let zone = ZoneID(tree: try row.id(1), root: try row.id(2))
       let trunk = Trunk(rawValue: UInt8(clamping: row.int(5)))
       let derived = try trunk.map { TreeID.derive(owner: try row.id(4), trunk: $0, appTreeID: row.text(6)) }
       if derived != zone.tree { add(.tree, CheckFinding.Field.zone(zone), "the tree's id does not match its owner") }
-      try check(zone, key: ZoneKey(row.int(0)), tree: row.int(3), total: total)
+      if let done = usage, done.key != row.int(3) { try checkUsage(of: done) }
+      var tree = usage.flatMap { $0.key == row.int(3) ? $0 : nil } ?? TreeUsage(key: row.int(3), tree: zone.tree)
+      let bytes = try check(zone, key: ZoneKey(row.int(0)), tree: tree.key, total: total)
+      tree.add(bytes)
+      if bytes == nil { reachedNodes = nil }
+      usage = tree
       report.zones += 1
       return true
     }
+    if let usage { try checkUsage(of: usage) }
   }
 
-  private func check(_ zone: ZoneID, key: ZoneKey, tree: Int64, total: UInt64) throws {
+  /// Returns the bytes of the records of live nodes; nil if the log is broken.
+  private func check(_ zone: ZoneID, key: ZoneKey, tree: Int64, total: UInt64) throws -> Int64? {
     guard let row = try store.zone(zone) else {
-      return add(.accessList, CheckFinding.Field.zone(zone), "the list in force is missing")
+      add(.accessList, CheckFinding.Field.zone(zone), "the list in force is missing")
+      return nil
     }
     try scratch.removeAll()
     var state = CheckedZone(check: self, zone: zone, key: key)
-    guard let (head, feedPosition) = try replay(zone, key: key, into: &state, total: total) else { return }
+    guard let (head, feedPosition) = try replay(zone, key: key, into: &state, total: total) else { return nil }
     let stored = try count("SELECT feed_position FROM zones WHERE id = \(key.rawValue)")
     let isHead =
       stored == feedPosition && row.seq == head.seq && row.head == head.hash && row.acl == head.acl.bytes
-      && row.retiredBelow == head.retiredBelow
+      && row.retiredBelow == head.retiredBelow && row.isClosed == head.isClosed
     if !isHead { add(.zoneHead, CheckFinding.Field.zone(zone), "the zone's row does not match the end of its log") }
     try checkMembers(of: zone, key: key, expected: state.members)
     try checkGrants(of: zone, key: key, acl: head.acl)
-    let recordBytes = try checkNodes(of: zone, key: key, tree: tree, expected: scratch)
-    try checkUsage(of: zone, key: key, liveRecordBytes: recordBytes)
+    guard !row.isClosed else { return try leavingRecordBytes(of: zone, tree: tree) }
+    return try checkNodes(of: zone, key: key, tree: tree, expected: scratch)
+  }
+
+  /// Returns the list that a genesis names, if it is stored.
+  private func stateList(of commit: ZoneCommit, key: ZoneKey) throws -> StateList? {
+    guard commit.fields.genesisState != nil else { return nil }
+    var (bytes, index): ([UInt8], Int) = ([], 0)
+    while let part = try store.statePart(index, of: key) {
+      bytes += part
+      index += 1
+    }
+    return bytes.isEmpty ? nil : try StateList(bytes)
+  }
+
+  /// Checks that a zone begins as the log says that it was split off from.
+  private func check(_ split: ZoneSplit) throws {
+    guard let zone = try store.zone(split.zone)?.key else { throw ZDCSecurityError(.splitMismatch) }
+    let sql = "SELECT bytes FROM commits WHERE zone = ? AND seq = 0"
+    guard let genesis = try db.first(sql, .int(zone.rawValue), row: { $0.bytes(0) }) else {
+      throw ZDCSecurityError(.splitMismatch)
+    }
+    try split.check(try ZoneCommit(genesis))
   }
 
   /// Returns the head after the last commit; nil if the log is invalid.
@@ -56,7 +86,10 @@ extension IntegrityCheck {
         let acl = try row.optionalInt(4).flatMap { try store.acl($0) }.map { bytes in try ZoneACL(bytes) }
         state.begin(commit, acl: acl ?? head?.acl)
         if let acl { state.change(to: acl, seq: seq, at: row.unsigned(5)) }
-        head = try replay.apply(commit, acl: acl, after: head, to: &state)
+        let list = try stateList(of: commit, key: key)
+        let step = try replay.advance(commit, acl: acl, list: list, after: head, to: &state)
+        try step.split.map { try check($0) }
+        head = step.head
         if try commit.fields.seq != seq || commit.hash != row.id(1) {
           add(
             .zoneHead, CheckFinding.Field.zone(zone) + [.number("seq", seq)],
@@ -114,28 +147,48 @@ extension IntegrityCheck {
     }
   }
 
-  private func checkUsage(of zone: ZoneID, key: ZoneKey, liveRecordBytes: Int64) throws {
+  /// Checks the counts of a tree, which are the sums over its zones.
+  private func checkUsage(of tree: TreeUsage) throws {
+    guard let liveRecordBytes = tree.liveRecordBytes else { return }
     var isRight = false
     func sums(_ row: SQLRow) -> [Int64] { (0..<5).map { row.int($0) } }
     let counted = try db.first(
-      "SELECT content_bytes, contents, live_nodes, records, record_bytes FROM zones WHERE id = ?", .int(key.rawValue),
-      row: sums)
+      """
+      SELECT sum(content_bytes), sum(contents), sum(live_nodes), sum(records), sum(record_bytes) FROM zones
+      WHERE tree = ?
+      """, .int(tree.key), row: sums)
     let stored = try db.first(
       """
-      WITH live AS (
+      WITH own AS (SELECT id FROM zones WHERE tree = ?1), live AS (
         SELECT n.id, (SELECT length(bytes) FROM contents WHERE node = n.id) AS small
-        FROM nodes n JOIN commits c ON c.feed_position = n.commit_key WHERE c.zone = ?1)
-      SELECT (SELECT coalesce(sum(length), 0) FROM blobs WHERE zone = ?1 AND state = 2)
+        FROM nodes n JOIN commits c ON c.feed_position = n.commit_key WHERE c.zone IN own)
+      SELECT (SELECT coalesce(sum(length), 0) FROM blobs WHERE zone IN own AND state = 2)
           + (SELECT coalesce(sum(small), 0) FROM live),
-        (SELECT count(*) FROM blobs WHERE zone = ?1 AND state = 2) + (SELECT count(small) FROM live),
-        (SELECT count(*) FROM live), (SELECT count(*) FROM records WHERE zone = ?1) + (SELECT count(*) FROM live),
-        (SELECT coalesce(sum(length(bytes)), 0) FROM records WHERE zone = ?1)
-      """, .int(key.rawValue), row: sums)
+        (SELECT count(*) FROM blobs WHERE zone IN own AND state = 2) + (SELECT count(small) FROM live),
+        (SELECT count(*) FROM live), (SELECT count(*) FROM records WHERE zone IN own) + (SELECT count(*) FROM live),
+        (SELECT coalesce(sum(length(bytes)), 0) FROM records WHERE zone IN own)
+      """, .int(tree.key), row: sums)
     if var stored {
       stored[4] += liveRecordBytes
       isRight = counted == stored
     }
-    if !isRight { add(.usage, CheckFinding.Field.zone(zone), "the counts of nodes and bytes are wrong") }
+    if !isRight { add(.usage, [.tree(tree.tree)], "the counts of nodes and bytes are wrong") }
+  }
+}
+
+/// What the check of a tree's zones has found.
+private struct TreeUsage {
+  let key: Int64
+  let tree: TreeID
+  /// Nil if the log of a zone is broken: then the counts cannot be compared.
+  private(set) var liveRecordBytes: Int64? = 0
+
+  init(key: Int64, tree: TreeID) {
+    (self.key, self.tree) = (key, tree)
+  }
+
+  mutating func add(_ bytes: Int64?) {
+    liveRecordBytes = liveRecordBytes.flatMap { sum in bytes.map { sum + $0 } }
   }
 }
 
@@ -168,6 +221,12 @@ struct CheckedZone: ZoneState {
     try check.scratch.descendantCount(of: node, upTo: limit)
   }
   func removeSubtree(_ node: NodeID) throws { try check.scratch.removeSubtree(node) }
+  func branch(_ node: NodeID, upTo limit: UInt64) throws -> [LogNode] {
+    try check.scratch.branch(node, upTo: limit)
+  }
+  func splitOff(_ list: StateList, top: NodeID) throws { try check.scratch.removeSubtree(top) }
+  func insert(_ list: StateList) throws { for node in list.nodes { try check.scratch.put(node, replacing: nil) } }
+  func close() throws { try check.scratch.removeAll() }
   func writer(of leaf: LogNode) throws -> UserID? { try check.store.writer(of: leaf.putSeq, in: key) }
 
   func put(_ leaf: LogNode, replacing old: LogNode?) throws {

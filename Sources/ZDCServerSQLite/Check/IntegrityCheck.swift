@@ -10,6 +10,8 @@ final class IntegrityCheck {
   let scratch: ReplayScratch
   let blobFolder: String
   var report = CheckReport()
+  /// The number of nodes that are stored below the roots of all zones; nil if the log of one is broken.
+  var reachedNodes: UInt64? = 0
   private let found: (CheckFinding) -> Void
   private let progress: (CheckProgress) -> Void
   private var identities: [UserID: VerifiedIdentity?] = [:]

@@ -71,6 +71,16 @@ struct ReplayScratch {
       .ms(leaf.putSeq), .int(Int64(leaf.keyGen)), .int(Int64(leaf.parentKeyGen)))
   }
 
+  func branch(_ node: NodeID, upTo limit: UInt64) throws -> [LogNode] {
+    try db.all(
+      """
+      \(Self.subtree)
+      SELECT l.parent, l.record, l.put_seq, l.key_gen, l.parent_key_gen, l.node FROM below b JOIN leaf l ON l.node = b.node
+      LIMIT ?2
+      """, .id(node), .int(Int64(clamping: limit) + 1)
+    ) { row in try Self.leaf(try row.id(5), row) }
+  }
+
   func removeSubtree(_ node: NodeID) throws {
     try db.run("\(Self.subtree) DELETE FROM leaf WHERE node IN (SELECT node FROM below)", .id(node))
   }
