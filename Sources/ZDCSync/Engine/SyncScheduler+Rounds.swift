@@ -83,7 +83,16 @@ extension SyncScheduler {
     _ pull: @escaping @Sendable (ZoneWorker) async throws -> ZonePuller.Pulled
   ) async throws -> ZoneRound<PullSummary> {
     session.events.post { .pullStarted(localUserID: $0) }
-    let round = try await round(PullSummary(), of: zones, inBackground: inBackground, pull) { $0.take($1) }
+    var round = try await round(PullSummary(), of: zones, inBackground: inBackground, pull) { $0.take($1) }
+    // A zone may have begun with a split in one of these.
+    var new = await noteNewZones()
+    while !new.isEmpty {
+      let step: @Sendable (ZoneWorker) async throws -> ZonePuller.Pulled = {
+        try await $0.pull(inBackground: inBackground)
+      }
+      try await round.run(new.map { worker($0) }, atOnce: Self.zonesAtOnce, step) { $0.take($1) }
+      new = await noteNewZones()
+    }
     try await finishedPull(round)
     return round
   }
