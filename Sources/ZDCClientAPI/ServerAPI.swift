@@ -7,11 +7,15 @@ package struct CommitPage: Sendable {
   /// The head of the zone's log, as claimed by the server.
   package var head: (seq: UInt64, hash: CommitHash)
   package var hasMore: Bool
+  /// The zone that the page is about, as claimed by the server; nil if it does not say so. The answer to a request with
+  /// commits of several zones is about one of them.
+  package var zone: ZoneID?
 
-  package init(body: [UInt8], head: (seq: UInt64, hash: CommitHash), hasMore: Bool) {
+  package init(body: [UInt8], head: (seq: UInt64, hash: CommitHash), hasMore: Bool, zone: ZoneID? = nil) {
     self.body = body
     self.head = head
     self.hasMore = hasMore
+    self.zone = zone
   }
 }
 
@@ -196,7 +200,16 @@ extension ServerAPI {
   private func page(_ answer: ServerConnection.Answer) throws -> CommitPage {
     try requireBundle(answer)
     guard let head = Self.head(answer.headers) else { throw TransportError(.badAnswer, origin: connection.origin) }
-    return CommitPage(body: answer.body, head: head, hasMore: answer.headers[WireHeaders.more] == "1")
+    return CommitPage(
+      body: answer.body, head: head, hasMore: answer.headers[WireHeaders.more] == "1", zone: Self.zone(answer.headers))
+  }
+
+  private static func zone(_ headers: [String: String]) -> ZoneID? {
+    let parts = headers[WireHeaders.zone]?.split(separator: "/") ?? []
+    guard parts.count == 2, let tree = TreeID(text: String(parts[0])), let root = NodeID(text: String(parts[1])) else {
+      return nil
+    }
+    return ZoneID(tree: tree, root: root)
   }
 
   private static func head(_ headers: [String: String]) -> (seq: UInt64, hash: CommitHash)? {

@@ -3,16 +3,17 @@ import ZDCCommands
 
 struct Share: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Share the home tree with another user.",
-    usage: "zdc share [options] user",
+    abstract: "Share a node with another user.",
+    usage: "zdc share [options] user [path]",
     discussion: """
-      The user gets the tree's key, sealed for them, and can read everything in it. Sharing again changes the permissions.
+      The user gets the key of the node and of everything below it, sealed for them. Without a path, the home tree is shared. Sharing again \
+      changes the permissions. Tell the user your user ID and the cloudID that is printed, for zdc accept.
 
       EXAMPLES
-        zdc share $USER_ID
+        zdc share $USER_ID home:/lists
         zdc share $USER_ID --permissions r
 
-      JSON: {"durableMs"?,"permissions","queuedMs","userID"}
+      JSON: {"cloudID","durableMs"?,"permissions","queuedMs","userID"}
       """)
 
   @OptionGroup var common: CommonOptions
@@ -23,25 +24,27 @@ struct Share: AsyncParsableCommand {
   var queue = false
   @Argument(help: "The other user's ID.")
   var user: String
+  @Argument(help: "The node, such as home:/lists. Default: the home tree.")
+  var path: String?
 
   func run() async throws {
-    try await ShareCommands.share(common.options, user: user, permissions: permissions, queuesOnly: queue)
+    try await ShareCommands.share(common.options, user: user, path: path, permissions: permissions, queuesOnly: queue)
   }
 }
 
 struct Unshare: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "End a user's access to the home tree.",
-    usage: "zdc unshare [options] user",
+    abstract: "End a user's access to a node.",
+    usage: "zdc unshare [options] user [path]",
     discussion: """
-      Replaces the tree's key in the same commit, so that the user can read nothing that is written afterwards. Nodes that are not written \
+      Without a path, access to the home tree ends. Replaces the node's key in the same commit, so that the user can read nothing that is written afterwards. Nodes that are not written \
       again keep their keys; --eager replaces all of them now. What the user has copied before cannot be taken back.
 
       EXAMPLES
-        zdc unshare $USER_ID
+        zdc unshare $USER_ID home:/lists
         zdc revoke $USER_ID --eager --receipt
 
-      JSON: {"durableMs"?,"queuedMs","userID"}; with --receipt, one removal a line: \
+      JSON: {"cloudID","durableMs"?,"queuedMs","userID"}; with --receipt, one removal a line: \
       {"commit","date"?,"isKeyReplaced","nodesWithOldKeys","number","removedBy","userID"}
       """, aliases: ["revoke"])
 
@@ -54,16 +57,18 @@ struct Unshare: AsyncParsableCommand {
   var queue = false
   @Argument(help: "The other user's ID.")
   var user: String
+  @Argument(help: "The node, such as home:/lists. Default: the home tree.")
+  var path: String?
 
   func run() async throws {
     try await ShareCommands.unshare(
-      common.options, user: user, isEager: eager, showsReceipt: receipt, queuesOnly: queue)
+      common.options, user: user, path: path, isEager: eager, showsReceipt: receipt, queuesOnly: queue)
   }
 }
 
 struct Shares: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "List the members of the home tree and of accepted trees.",
+    abstract: "List the members of all shared trees and branches.",
     usage: "zdc shares [options]",
     discussion: """
       EXAMPLES
@@ -74,7 +79,7 @@ struct Shares: AsyncParsableCommand {
       """)
 
   @OptionGroup var common: CommonOptions
-  @Flag(help: "Ask the server for trees that others share with this account and that are not accepted.")
+  @Flag(help: "Ask the server for trees and branches that others share with this account and that are not accepted.")
   var offered = false
 
   func run() async throws {
@@ -84,13 +89,13 @@ struct Shares: AsyncParsableCommand {
 
 struct Accept: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Follow the home tree that another user shares with this account.",
-    usage: "zdc accept [options] owner",
+    abstract: "Follow what another user shares with this account.",
+    usage: "zdc accept [options] owner [cloudID]",
     discussion: """
-      Prints the path of the tree, below which other commands find its nodes. Accept a tree only if its owner told you about it.
+      Prints the path, below which other commands find the nodes. Accept something only if its owner told you about it.
 
       EXAMPLES
-        zdc accept $OWNER_ID
+        zdc accept $OWNER_ID $CLOUD_ID
         zdc ls "$(zdc accept $OWNER_ID --json | jq -r .path)"
 
       JSON: {"ownerID","path"}
@@ -99,8 +104,10 @@ struct Accept: AsyncParsableCommand {
   @OptionGroup var common: CommonOptions
   @Argument(help: "The owner's user ID.")
   var owner: String
+  @Argument(help: "The shared node's cloudID. Default: the owner's home tree.")
+  var cloudID: String?
 
   func run() async throws {
-    try await ShareCommands.accept(common.options, owner: owner)
+    try await ShareCommands.accept(common.options, owner: owner, cloudID: cloudID)
   }
 }

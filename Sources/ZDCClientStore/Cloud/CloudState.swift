@@ -13,7 +13,8 @@ package final class CloudState: TransactionCache {
     package var shareList: ZDCShareList
     /// Whether the list in force lets the local user write.
     package var mayWrite: Bool
-    /// The names in front of the zone's own paths: a tree of another user is found by its root's ID.
+    /// The names in front of the zone's own paths, if it is not mounted: a zone that is no trunk of the local user is
+    /// found by its root's ID.
     package var prefix: [String]
   }
 
@@ -73,11 +74,11 @@ package final class CloudState: TransactionCache {
     if let known = zoneFacts[id] { return known }
     guard let row = try transaction.zones.zone(id: id) else { throw ZDCError(.corruptDatabase) }
     let user = try userID(ofLocalUser: row.localUser)
-    let isOwn = row.owner == nil
+    let isTop = row.owner == nil && row.isTrunk
     let facts = ZoneInfo(
-      row: row, localUserID: user.text, trunk: isOwn ? ZDCTreesystemTrunk(row.trunk) : .detached,
+      row: row, localUserID: user.text, trunk: isTop ? ZDCTreesystemTrunk(row.trunk) : .detached,
       shareList: row.head.map { ZDCShareList($0.acl) } ?? ZDCShareList(), mayWrite: row.mayWrite(user),
-      prefix: isOwn ? [] : [row.zone.root.text])
+      prefix: isTop ? [] : [row.zone.root.text])
     // Before the first pull there is no access list; it may come within this transaction.
     if row.head != nil { zoneFacts[id] = facts }
     return facts

@@ -6,17 +6,20 @@ package import ZDCTreesystem
 // From the framework's rows to the API's values.
 
 extension ZDCReadTransaction {
-  /// The API's value for a row.
-  package func zdcNode(_ row: NodeRow) throws -> ZDCNode {
+  /// The API's value for a row. A pointer that is followed is shown as the node that it points to.
+  package func zdcNode(_ stored: NodeRow) throws -> ZDCNode {
+    let row = try shown(stored)
     let zone = try cloudState.facts(ofZone: row.zone)
     var node = ZDCNode(
       uuid: row.uuid, localUserID: zone.localUserID, treeID: zone.row.appTreeID, nodeID: row.nodeID)
     node.shareList = zone.shareList
     node.burnDate = row.burnMs.map(Date.init(ms:))
     node.quarantine = row.quarantine
-    if let parent = row.parent {
+    node.isPointer = row.pointer != nil
+    let place = try place(of: row)
+    if let parent = place.parent {
       node.parentID = try cloudState.uuid(ofParent: parent)
-      node.name = String(decoding: row.name, as: UTF8.self)
+      node.name = String(decoding: place.name, as: UTF8.self)
     } else {
       node.trunk = zone.trunk
     }
@@ -30,8 +33,10 @@ extension ZDCReadTransaction {
 
   /// Where the app sees the row.
   package func zdcPath(_ row: NodeRow) throws -> ZDCTreesystemPath {
-    let zone = try cloudState.facts(ofZone: row.zone)
-    return ZDCTreesystemPath(pathComponents: zone.prefix + (try nodes.names(of: row)), trunk: zone.trunk)
+    let (top, path) = try ancestry(of: row)
+    let zone = try cloudState.facts(ofZone: top.zone)
+    let names = try path.map { String(decoding: try place(of: $0).name, as: UTF8.self) }
+    return ZDCTreesystemPath(pathComponents: zone.prefix + names, trunk: zone.trunk)
   }
 }
 

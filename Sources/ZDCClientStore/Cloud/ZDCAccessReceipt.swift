@@ -49,10 +49,13 @@ extension ZDCCloudReadTransaction {
     } ?? []
   }
 
-  /// Returns the roots of the trees of other users that the local user has accepted. Errors poison the transaction.
+  /// Returns the nodes with a dedicated share list, except for the roots of the user's trunks: the tops of trees and
+  /// branches of other users that the local user has accepted, and those of the user's own shared branches. Errors poison
+  /// the transaction.
   public final func sharedTreeRoots() -> [ZDCNode] {
     transaction.poisoning {
-      try transaction.zones.zones(localUser: localUser).filter { $0.owner != nil && $0.appTreeID == treeID }
+      try transaction.zones.zones(localUser: localUser)
+        .filter { ($0.owner != nil || !$0.isTrunk) && $0.appTreeID == treeID }
         .compactMap { try transaction.nodes.root(zone: $0.id).map(transaction.zdcNode) }
     } ?? []
   }

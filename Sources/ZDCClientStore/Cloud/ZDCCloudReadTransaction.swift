@@ -69,8 +69,10 @@ public class ZDCCloudReadTransaction {
   }
 
   /// Returns the target of a pointer, or the node itself if it is no pointer.
+  ///
+  /// A pointer that this device follows is already shown as its target. One that it does not follow has no target.
   public final func targetNode(_ node: ZDCNode) -> ZDCNode? {
-    self.node(id: node.uuid)
+    self.node(id: node.uuid).flatMap { $0.isPointer ? nil : $0 }
   }
 
   /// Returns the root of a trunk; nil if its tree has not been pulled yet.
@@ -182,11 +184,11 @@ extension ZDCCloudReadTransaction {
     }
   }
 
-  /// The root of another user's tree, by its ``ZDCNode/cloudID``.
+  /// The root of another user's tree, or of a shared branch, by its ``ZDCNode/cloudID``.
   private final func detachedRoot(_ cloudID: String?) throws -> NodeRow? {
     guard let root = cloudID.flatMap({ NodeID(text: $0) }) else { return nil }
     let zone = try transaction.zones.zones(localUser: localUser).first {
-      $0.owner != nil && $0.appTreeID == treeID && $0.zone.root == root
+      ($0.owner != nil || !$0.isTrunk) && $0.appTreeID == treeID && $0.zone.root == root
     }
     return try zone.flatMap { try transaction.nodes.root(zone: $0.id) }
   }
@@ -196,7 +198,7 @@ extension ZDCCloudReadTransaction {
     var row = try isDetached ? detachedRoot(path.pathComponents.first) : root(path.trunk)
     for name in path.pathComponents.dropFirst(isDetached ? 1 : 0) {
       guard let parent = row else { return nil }
-      row = try transaction.nodes.child(of: parent, named: name)
+      row = try transaction.nodes.child(of: parent, named: name).map(transaction.shown)
     }
     return row
   }

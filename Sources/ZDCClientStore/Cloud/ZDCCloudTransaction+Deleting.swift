@@ -35,10 +35,13 @@ extension ZDCCloudTransaction {
   /// ```
   ///
   /// - Returns: nil if the cloud never had any of these nodes, so that there is nothing to send.
-  /// - Throws: ``ZDCCloudError`` `invalidParameter` for an unknown node or a trunk.
+  /// - Throws: ``ZDCCloudError``: `invalidParameter` for an unknown node or a trunk; `notAllowed`; `unsupportedShare` for
+  ///   the top of a shared branch, or a node above one.
   @discardableResult
   public func delete(_ node: ZDCNode) throws -> ZDCCloudOperation? {
-    try delete(row: try stored(node)).map(transaction.zdcOperation)
+    let row = try stored(node)
+    try checkIsUnshared(row)
+    return try delete(row: try movable(row)).map(transaction.zdcOperation)
   }
 
   /// Like ``delete(_:)``.
@@ -53,6 +56,13 @@ extension ZDCCloudTransaction {
       throw ZDCCloudError(.invalidParameter, detail: "a delete cannot spare outdated or unknown nodes")
     }
     return try delete(node)
+  }
+
+  /// A shared branch is not deleted with the nodes above it.
+  private func checkIsUnshared(_ row: NodeRow) throws {
+    let isShared = try row.parent == nil || !transaction.mounts.zones(below: row.id).isEmpty
+    guard isShared else { return }
+    throw ZDCCloudError(.unsupportedShare, detail: "a shared branch cannot be deleted in this version")
   }
 
   /// - Returns: The operation that deletes the top, or else the first of those that were queued.

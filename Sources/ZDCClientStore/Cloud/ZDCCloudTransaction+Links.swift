@@ -70,7 +70,7 @@ enum LinkedObjectRemoval {
       let facts = try transaction.cloudState.facts(ofZone: row.zone)
       let cloud = ZDCCloudTransaction(
         transaction, localUserID: facts.localUserID, localUser: facts.row.localUser, treeID: facts.row.appTreeID)
-      // A trunk cannot be deleted; its link goes.
+      // The top of a tree cannot be deleted; its link goes.
       if row.parent == nil {
         try transaction.links.remove(node: id)
       } else {

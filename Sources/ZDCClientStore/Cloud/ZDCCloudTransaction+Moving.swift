@@ -26,17 +26,33 @@ extension ZDCCloudTransaction {
     var row = try stored(node)
     let facts = try transaction.cloudState.facts(ofZone: row.zone)
     guard node.shareList == facts.shareList else { throw Self.unsupportedShare }
+    if let moved = try moved(row, to: node) { return moved }
+    try checkMayWrite(zone: row.zone)
+    row.burnMs = node.burnDate?.ms
+    try nodes.update(row)
+    try revive(row)
+    return try transaction.zdcOperation(try queueRecord(.modify, row))
+  }
+
+  /// Moves or renames a node as a changed copy says, with its other changes; nil if name and parent are the same.
+  private func moved(_ row: NodeRow, to node: ZDCNode) throws -> ZDCCloudOperation? {
+    var place = try transaction.place(of: row)
+    if place.parent == nil, node.parentID == nil, node.name == nil { return nil }
+    if place.parent == nil { place = try movable(row) }
     guard let parent = try node.parentID.flatMap({ try self.row($0) }) else {
       throw ZDCCloudError(.missingParent, detail: "the node's parent is not in the tree")
     }
     let name = try fold(node.name ?? "", nil)
-    let isMove = parent.id != row.parent || name.utf8 != row.name
-    if isMove { try checkMove(row, below: parent, name: name, path: nil) }
-    row.burnMs = node.burnDate?.ms
-    if isMove { return try transaction.zdcOperation(try move(row, below: parent, name: name)) }
-    try nodes.update(row)
-    try revive(row)
-    return try transaction.zdcOperation(try queueRecord(.modify, row))
+    guard parent.id != place.parent || name.utf8 != place.name else { return nil }
+    place = try movable(row)
+    try checkMove(place, below: parent, name: name, path: nil)
+    if place.id == row.id {
+      place.burnMs = node.burnDate?.ms
+    } else if row.burnMs != node.burnDate?.ms {
+      throw ZDCCloudError(
+        .invalidParameter, detail: "the top of a shared branch cannot be moved and changed in one call")
+    }
+    return try transaction.zdcOperation(try move(place, below: parent, name: name))
   }
 
   /// Moves a node, and all below it, to another path.
@@ -52,7 +68,7 @@ extension ZDCCloudTransaction {
   /// - Throws: ``ZDCCloudError`` as ``modifyNode(_:)``.
   @discardableResult
   public func moveNode(_ node: ZDCNode, to path: ZDCTreesystemPath) throws -> ZDCNode {
-    let row = try stored(node)
+    let row = try movable(try stored(node))
     guard let parentPath = path.parent() else {
       throw ZDCCloudError(.invalidParameter, path: path, detail: "a node cannot take the place of a trunk")
     }
@@ -69,7 +85,8 @@ extension ZDCCloudTransaction {
     _ row: NodeRow, below parent: NodeRow, name: FoldedName, path: ZDCTreesystemPath?
   ) throws {
     guard parent.zone == row.zone else {
-      throw ZDCCloudError(.invalidParameter, path: path, detail: "nodes do not move between trunks")
+      throw ZDCCloudError(
+        .invalidParameter, path: path, detail: "nodes move only inside of a trunk or a shared branch; copy the node")
     }
     guard try !nodes.isNode(parent.id, atOrBelow: row.id) else {
       throw ZDCCloudError(.invalidParameter, path: path, detail: "a node cannot be moved below itself")

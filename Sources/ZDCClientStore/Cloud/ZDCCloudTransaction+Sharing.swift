@@ -22,10 +22,14 @@ extension ZDCCloudTransaction {
   /// ``share(nodeID:withUserID:item:)`` throws. A message that depends on the operations is therefore never queued
   /// without them.
   ///
+  /// Each node of the home trunk can be shared. It and everything below it then have a share list that is independent of
+  /// that of the nodes above: it begins with the members that the branch has now. Only the owner of a tree can do that;
+  /// the list can then be changed by each member who may share.
+  ///
   /// - Parameters:
   ///   - shareItem: The permissions: read, read and write, or read, write and share. The others narrow read and write.
   ///   - userID: The text of the user's ID. This device must know the user.
-  ///   - nodeID: The node's ``ZDCNode/uuid``. In this version, the root of the home trunk.
+  ///   - nodeID: The node's ``ZDCNode/uuid``: the root of the home trunk, or any node below it.
   /// - Returns: The queued operations. Empty if the user has exactly these permissions already.
   @discardableResult
   public func recursiveAddShareItem(
@@ -55,8 +59,9 @@ extension ZDCCloudTransaction {
   ///
   /// - Throws: ``ZDCCloudError``: `invalidParameter` for an unknown node, an item that is empty or is no
   ///   valid combination, or the owner; `unknownUser`; `notAllowed` without the permission to share, or for permissions that the
-  ///   local user does not have; `unsupportedShare` for a node that is not the root of a shared branch; `missingParent`
-  ///   before the first pull.
+  ///   local user does not have; `unsupportedShare` for a node of another trunk, or a pointer; `missingParent` before the
+  ///   first pull. `ZDCSecurityError`: `splitNeedsOwner` for a node of another user's tree that has no dedicated share
+  ///   list; `identityChangedNeedsAcceptance`.
   @discardableResult
   public func share(
     nodeID: String, withUserID userID: String, item: ZDCShareItem
@@ -91,23 +96,27 @@ extension ZDCCloudTransaction {
 
   // MARK: Checks
 
+  /// The top of a branch with its own list, or one that is about to get one.
   private struct SharedRoot {
     var row: NodeRow
+    /// The list in force, or the one with which the branch will begin.
     var list: ZoneACL.Fields
   }
 
   private func sharedRoot(_ nodeID: String) throws -> SharedRoot {
-    guard let row = try row(nodeID) else {
+    guard let row = try row(nodeID).map(transaction.shown) else {
       throw ZDCCloudError(.invalidParameter, detail: "the node is not in the tree")
     }
     let zone = try transaction.cloudState.facts(ofZone: row.zone).row
-    guard row.parent == nil, zone.trunk == .home else {
-      throw ZDCCloudError(.unsupportedShare, detail: "only the root of the home trunk can be shared")
+    guard zone.trunk == .home, row.pointer == nil else {
+      throw ZDCCloudError(.unsupportedShare, detail: "only the home trunk and nodes below it can be shared")
     }
     guard let list = zone.head?.acl.fields else {
       throw ZDCCloudError(.missingParent, detail: "the trunk has not been pulled yet")
     }
-    return SharedRoot(row: row, list: list)
+    guard row.parent != nil else { return SharedRoot(row: row, list: list) }
+    guard list.owner.text == localUserID else { throw ZDCSecurityError(.splitNeedsOwner, node: row.nodeID) }
+    return SharedRoot(row: row, list: list.inherited())
   }
 
   private func knownUser(_ userID: String) throws -> UserID {
@@ -140,8 +149,8 @@ extension ZDCCloudTransaction {
   private func queue(_ change: ListChange, _ root: SharedRoot) throws -> [ZDCCloudOperation] {
     guard let member = change.member else { return [] }
     let store = ListChangeStore(transaction)
-    let isKnown = try root.list.has(change) && !store.isInFlight(zone: root.row.zone, member: member)
-    if var waiting = try store.waiting(zone: root.row.zone, member: member) {
+    let isKnown = try root.list.has(change) && !store.isInFlight(node: root.row.id, member: member)
+    if var waiting = try store.waiting(node: root.row.id, member: member) {
       if isKnown {
         try operations.delete(id: waiting.id)
         signalQueue()
@@ -157,13 +166,26 @@ extension ZDCCloudTransaction {
       uuid: UUIDv7.make(atMs: now), zone: root.row.zone, kind: .changeList, node: root.row.id,
       nodeUUID: root.row.uuid, nodeID: root.row.nodeID, createdMs: now)
     operation.listChange = change
-    try operations.insert(&operation)
+    // A node that is not in the cloud yet has nothing to split off.
+    let create = try operations.create(ofNode: root.row.id)
+    try operations.insert(&operation, dependsOn: create.map { [$0] } ?? [])
     signalQueue()
     return [try transaction.zdcOperation(operation)]
   }
 }
 
 extension ZoneACL.Fields {
+  /// The list with which a branch of this zone begins that is split off: the same members.
+  ///
+  /// The rights `L` and `U` depend on the place below the zone's root, so in the branch they allow no change.
+  package func inherited() -> ZoneACL.Fields {
+    var list = self
+    for index in list.entries.indices where !list.entries[index].permissions.isDisjoint(with: [.leafsOnly, .userOnly]) {
+      list.entries[index].permissions = .read
+    }
+    return list
+  }
+
   /// Whether the list already has the state that the change wants.
   package func has(_ change: ListChange) -> Bool {
     switch change {

@@ -17,9 +17,8 @@ extension ZDCCloudTransaction {
   @discardableResult
   package func queue(_ kind: OperationRow.Kind, _ row: NodeRow, dependsOn: [Int64]) throws -> OperationRow {
     var operation = OperationRow(
-      uuid: UUIDv7.make(atMs: now), zone: row.zone, kind: kind, node: row.id, nodeUUID: row.uuid,
-      nodeID: row.nodeID,
-      createdMs: now)
+      uuid: UUIDv7.make(atMs: now), zone: row.zone, kind: kind, node: row.id,
+      nodeUUID: try transaction.shown(row).uuid, nodeID: row.nodeID, createdMs: now)
     try operations.insert(&operation, dependsOn: dependsOn)
     signalQueue()
     return operation
@@ -94,10 +93,21 @@ extension ZDCCloudTransaction {
       throw ZDCCloudError(
         .invalidParameter, detail: "the node is not in the tree: insert a new one first, in the same transaction")
     }
-    guard row.parent != nil else {
+    guard try !transaction.isTrunkRoot(row) else {
       throw ZDCCloudError(.invalidParameter, detail: "a trunk cannot be changed")
     }
-    try checkMayWrite(zone: row.zone)
     return row
+  }
+
+  /// The row that has the node's name and place, which the local user may change.
+  ///
+  /// - Throws: `notAllowed`; `invalidParameter` for the top of a shared branch that has no place in the user's tree.
+  func movable(_ row: NodeRow) throws -> NodeRow {
+    let place = try transaction.place(of: row)
+    guard place.parent != nil else {
+      throw ZDCCloudError(.invalidParameter, detail: "the top of another user's tree has no name or place here")
+    }
+    try checkMayWrite(zone: place.zone)
+    return place
   }
 }

@@ -32,7 +32,7 @@ extension ZDCCloudTransaction {
     forNodeID nodeID: String, withChangeset changeset: ZDCChangeset?
   ) -> ZDCCloudOperation? {
     readWrite.poisoning { () -> ZDCCloudOperation? in
-      guard let row = try row(nodeID), row.parent != nil else { return nil }
+      guard let row = try row(nodeID), try !transaction.isTrunkRoot(row), row.pointer == nil else { return nil }
       try checkMayWrite(zone: row.zone)
       try revive(row)
       return try transaction.zdcOperation(try queueUpload(row, changeset: changeset))

@@ -154,6 +154,9 @@ public final class ZDCCloudTransaction: ZDCCloudReadTransaction {
     _ draft: Draft, name: FoldedName, below parent: NodeRow, path: ZDCTreesystemPath?, dependsOn: [Int64]
   ) throws -> ZDCNode {
     try checkMayWrite(zone: parent.zone)
+    guard parent.pointer == nil else {
+      throw ZDCCloudError(.invalidParameter, path: path, detail: "the parent points to a node that is not here")
+    }
     guard parent.depth < Limits.depthAtCreation else {
       throw ZDCCloudError(.invalidParameter, path: path, detail: "deeper than \(Limits.depthAtCreation) levels")
     }

@@ -103,7 +103,9 @@ extension ZDCNodeManager {
     guard let userID = UserID(text: localUserID) else { return [] }
     let query = """
       SELECT n.uuid FROM zdc_node n JOIN zdc_zone z ON z.id = n.zone JOIN zdc_local_user u ON u.id = z.localUser
-      WHERE u.userID = ?1 AND (?2 IS NULL OR z.appTreeID = ?2) AND n.parent IS NOT NULL
+      WHERE u.userID = ?1 AND (?2 IS NULL OR z.appTreeID = ?2)
+      AND CASE WHEN n.parent IS NULL THEN z.mount IS NOT NULL
+        ELSE NOT EXISTS (SELECT 1 FROM zdc_zone m WHERE m.mount = n.id) END
       AND (n.recordVersion > 0 OR NOT ?3)
       """
     return transaction.poisoning {
@@ -127,7 +129,7 @@ extension ZDCNodeManager {
     let free = transaction.poisoning { () -> String in
       guard let parent = try node.parentID.flatMap({ try transaction.nodes.node(uuid: $0) }) else { return name }
       return try NameRules.conflictFree(name) { candidate in
-        let other = try transaction.nodes.child(of: parent, named: candidate)
+        let other = try transaction.nodes.child(of: parent, named: candidate).map(transaction.shown)
         return other != nil && other?.uuid != node.uuid
       }
     }

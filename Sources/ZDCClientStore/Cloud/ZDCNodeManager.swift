@@ -30,7 +30,7 @@ public struct ZDCNodeManager: Sendable {
   public func trunkNode(for node: ZDCNode, transaction: ZDCReadTransaction) -> ZDCTrunkNode? {
     transaction.poisoning { () -> ZDCTrunkNode? in
       guard let row = try transaction.nodes.node(uuid: node.uuid) else { return nil }
-      return try transaction.nodes.root(zone: row.zone).map(transaction.zdcNode)
+      return try transaction.zdcNode(transaction.ancestry(of: row).top)
     } ?? nil
   }
 
@@ -43,9 +43,9 @@ public struct ZDCNodeManager: Sendable {
   /// ```
   public func parentNodeIDs(for node: ZDCNode, transaction: ZDCReadTransaction) -> [String] {
     transaction.poisoning { () -> [String] in
-      guard let row = try transaction.nodes.node(uuid: node.uuid), row.parent != nil else { return [] }
-      let root = try transaction.nodes.root(zone: row.zone).map { [$0.uuid] } ?? []
-      return root + (try transaction.nodes.ancestry(of: row).dropLast().map(\.uuid))
+      guard let row = try transaction.nodes.node(uuid: node.uuid) else { return [] }
+      let (top, path) = try transaction.ancestry(of: row)
+      return path.isEmpty ? [] : [top.uuid] + path.dropLast().map(\.uuid)
     } ?? []
   }
 
@@ -60,7 +60,7 @@ public struct ZDCNodeManager: Sendable {
       guard nodeID != other, let row = try transaction.nodes.node(uuid: nodeID),
         let ancestor = try transaction.nodes.node(uuid: other)
       else { return false }
-      return try transaction.nodes.isNode(row.id, atOrBelow: ancestor.id)
+      return try transaction.isNode(row, atOrBelow: ancestor)
     } ?? false
   }
 
@@ -174,8 +174,9 @@ public struct ZDCNodeManager: Sendable {
       guard let end = page.last else { return true }
       last = end.id
       for row in page {
-        guard let node = transaction.poisoning({ try transaction.zdcNode(row) }) else { return false }
-        guard try body(row.id, node) else { return false }
+        let shown = transaction.poisoning { try transaction.shown(row) }
+        guard let shown, let node = transaction.poisoning({ try transaction.zdcNode(row) }) else { return false }
+        guard try body(shown.id, node) else { return false }
       }
     }
   }

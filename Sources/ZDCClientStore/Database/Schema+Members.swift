@@ -23,6 +23,18 @@ extension FrameworkSchema {
     ) WITHOUT ROWID
     """
 
+  /// `mount`: the row of the pointer in whose place the zone's root is shown. `genesis`: the hash of the only first
+  /// commit that the zone may have; NULL for a trunk, whose owner's chain names it. `zdc_pointer`: the
+  /// nodes that are pointers. Their targets are sealed.
+  static let mounts = """
+    ALTER TABLE zdc_zone ADD COLUMN mount INTEGER REFERENCES zdc_node(id) ON DELETE SET NULL;
+    ALTER TABLE zdc_zone ADD COLUMN genesis BLOB;
+    CREATE INDEX zdc_zone_mount ON zdc_zone (mount) WHERE mount IS NOT NULL;
+    CREATE TABLE zdc_pointer (
+      node INTEGER PRIMARY KEY REFERENCES zdc_node(id) ON DELETE CASCADE
+    );
+    """
+
   /// The owner of a zone of another user's tree; NULL for the local user's own.
   static let zoneOwner = "ALTER TABLE zdc_zone ADD COLUMN owner BLOB"
 }

@@ -36,6 +36,7 @@ package enum FrameworkSchema {
       for statement in [listChanges, removals, zoneOwner] { try db.execute(sql: statement) }
     }
     migrator.registerMigration("zdc.links") { db in try db.execute(sql: expectedHead) }
+    migrator.registerMigration("zdc.mounts") { db in try db.execute(sql: mounts) }
   }
 
   /// The verified log, one hash per commit. It shows where a server's log diverges, and whether this device made the

@@ -39,7 +39,8 @@ package struct ListChangeStore {
 
   package init(_ transaction: ZDCReadTransaction) { operations = transaction.operations }
 
-  /// The changes of a zone's list, in queue order.
+  /// The queued changes of lists in a zone, in queue order: those of the zone's own list, whose node is the zone's root,
+  /// and those of nodes below it that are to get a list of their own.
   package func changes(zone: Int64) throws -> [OperationRow] {
     try operations.fetchAll("WHERE zone = ? AND kind = 6 ORDER BY id", [zone])
   }
@@ -56,19 +57,19 @@ package struct ListChangeStore {
     return found
   }
 
-  /// The change of one member's entry that was not sent yet.
-  package func waiting(zone: Int64, member: UserID) throws -> OperationRow? {
+  /// The change of one member's entry in a node's list that was not sent yet.
+  package func waiting(node: Int64, member: UserID) throws -> OperationRow? {
     try operations.fetchAll(
-      "WHERE zone = ? AND kind = 6 AND member = ? AND state <> ? ORDER BY id DESC LIMIT 1",
-      [zone, member.data, OperationRow.State.inFlight.rawValue]
+      "WHERE node = ? AND kind = 6 AND member = ? AND state <> ? ORDER BY id DESC LIMIT 1",
+      [node, member.data, OperationRow.State.inFlight.rawValue]
     ).first
   }
 
   /// Whether a change of one member's entry was sent, and its outcome is not known yet.
-  package func isInFlight(zone: Int64, member: UserID) throws -> Bool {
+  package func isInFlight(node: Int64, member: UserID) throws -> Bool {
     try !operations.fetchAll(
-      "WHERE zone = ? AND kind = 6 AND member = ? AND state = ? LIMIT 1",
-      [zone, member.data, OperationRow.State.inFlight.rawValue]
+      "WHERE node = ? AND kind = 6 AND member = ? AND state = ? LIMIT 1",
+      [node, member.data, OperationRow.State.inFlight.rawValue]
     ).isEmpty
   }
 

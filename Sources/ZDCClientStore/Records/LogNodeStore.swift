@@ -11,13 +11,19 @@ package struct LogNodeStore: ZoneState {
   /// 1 for commits of others: their records have to be fetched. 0 for own ones: the rows already say what they say.
   package let pending: Int64
   /// Who signed the commit that is replayed; a record that it puts must say the same.
-  private let author: (user: UserID, gen: UInt32)?
+  let author: (user: UserID, gen: UInt32)?
   /// Top-most nodes that were removed, with everything that was below them.
-  package private(set) var removed: [Removal] = []
+  package internal(set) var removed: [Removal] = []
   /// Existing nodes that now hang on another parent: their leaves before the put.
   package private(set) var moved: [NodeID: LogNode] = [:]
   /// An existing node got another key.
   package private(set) var raisesKeys = false
+  /// The top of the branch that the commit split off, as it was before, and the branch's nodes.
+  package internal(set) var departed: (top: LogNode, all: [NodeID])?
+  /// The zone that takes over a branch that is split off; nil if this device does not follow it.
+  package let branchZone: Int64?
+  /// The branch that the commit split off, as replay computed it.
+  package var split: ZoneSplit?
 
   package struct Removal {
     package var top: NodeID
@@ -35,11 +41,15 @@ package struct LogNodeStore: ZoneState {
     self.zone = zone
     pending = 0
     author = nil
+    branchZone = nil
   }
 
   /// For replaying a commit.
-  package init(db: Database, zone: Int64, commit: ZoneCommit, pending: Bool) {
+  ///
+  /// - Parameter branchZone: The zone that takes over a branch that the commit splits off.
+  package init(db: Database, zone: Int64, commit: ZoneCommit, pending: Bool, branchZone: Int64? = nil) {
     self.db = db
+    self.branchZone = branchZone
     self.zone = zone
     self.pending = pending ? 1 : 0
     author = (commit.fields.writer, commit.fields.writerGen)
@@ -147,6 +157,9 @@ package struct LogNodeStore: ZoneState {
     /// Who signed the put.
     package var writer: UserID
     package var writerGen: UInt32
+
+    /// Whether the owner vouches for the record, because the node came with a split. Its put is not in this zone's log.
+    package var isVouched: Bool { writerGen == 0 }
   }
 
   /// Returns nil once the record is applied.
@@ -267,7 +280,7 @@ package struct LogNodeStore: ZoneState {
     return next == top
   }
 
-  private static let below = """
+  static let below = """
     WITH RECURSIVE below(node, zone) AS (
       SELECT ?1, ?2 UNION ALL
       SELECT l.node, l.zone FROM below
@@ -275,7 +288,7 @@ package struct LogNodeStore: ZoneState {
     )
     """
 
-  private static func decode(_ row: RawRow) throws -> LogNode {
+  static func decode(_ row: RawRow) throws -> LogNode {
     LogNode(
       node: try NodeID(row, 0), parent: try NodeID(row, 1), record: try RecordHash(row, 2),
       putSeq: row.unsigned(3) ?? 0, keyGen: UInt32(row[4] as Int64), parentKeyGen: UInt32(row[5] as Int64))

@@ -54,6 +54,9 @@ package struct NodeRow: Sendable {
 
   package var isUploaded: Bool { cloud != nil }
 
+  /// Where the node points to, if it is a pointer.
+  package var pointer: PointerTarget? { unused?.pointer }
+
   /// Whether it is as `createNode` makes it: nothing in the cloud, nothing from there.
   package var isFresh: Bool {
     cloud == nil && content == nil && historyWrap.isEmpty && quarantine == nil && unused == nil

@@ -180,11 +180,23 @@ package final class NodeStore: TransactionCache {
       try db.cachedStatement(sql: Self.insertStatement).execute(arguments: try arguments(row))
     }
     row.id = db.lastInsertedRowID
+    try notePointer(row)
+  }
+
+  private func notePointer(_ row: NodeRow) throws {
+    guard row.pointer != nil else { return }
+    try db.cachedStatement(sql: "INSERT OR IGNORE INTO zdc_pointer (node) VALUES (?)").execute(arguments: [row.id])
+  }
+
+  /// The zone's nodes that point elsewhere, in the order of their rows.
+  package func pointers(zone: Int64) throws -> [NodeRow] {
+    try fetchAll("WHERE id IN (SELECT node FROM zdc_pointer) AND +zone = ? ORDER BY id", [zone])
   }
 
   package func update(_ row: NodeRow) throws {
     let statement = try db.cachedStatement(sql: Self.updateStatement)
     try statement.execute(arguments: try arguments(row) + [row.id])
+    try notePointer(row)
     forget(row.id)
   }
 
@@ -201,6 +213,9 @@ package final class NodeStore: TransactionCache {
     parents[id] = nil
     changeCount += 1
   }
+
+  /// Call after the place at which a zone is shown has changed: caches of paths are not valid any more.
+  func mountsChanged() { changeCount += 1 }
 
   package func invalidate() {
     (parentKeys, olderKeys, parents, parentNumbers) = ([:], [:], [:], [:])

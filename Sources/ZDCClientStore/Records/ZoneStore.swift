@@ -29,12 +29,14 @@ package struct ZoneRow: Sendable {
   package var hasRestored = false
   /// The owner of another user's tree; nil for the local user's own.
   package var owner: UserID?
+  /// The only first commit that the zone may have; nil for a trunk, and where nothing names it.
+  package var genesis: CommitHash?
 
   package init(
     id: Int64 = 0, localUser: Int64, appTreeID: String, trunk: Trunk, zone: ZoneID, head: ZoneHead? = nil,
     key: NodeKey? = nil, frozen: ZDCSecurityError.Code? = nil, listSeq: UInt64? = nil,
     keyError: ZDCSecurityError.Code? = nil, isProven: Bool = false, doubt: ZDCSecurityError.Code? = nil,
-    hasRestored: Bool = false, owner: UserID? = nil
+    hasRestored: Bool = false, owner: UserID? = nil, genesis: CommitHash? = nil
   ) {
     self.id = id
     self.localUser = localUser
@@ -50,10 +52,14 @@ package struct ZoneRow: Sendable {
     self.doubt = doubt
     self.hasRestored = hasRestored
     self.owner = owner
+    self.genesis = genesis
   }
 }
 
 extension ZoneRow {
+  /// Whether the zone is one of the four with which a tree begins. Their roots have no name and no place.
+  package var isTrunk: Bool { zone == ZoneID(trunkOf: zone.tree) }
+
   /// Whether the access list in force lets the user write. Before the first pull of an own zone, the server decides.
   package func mayWrite(_ user: UserID) -> Bool {
     guard let list = head?.acl.fields else { return owner == nil }
@@ -133,8 +139,8 @@ package final class ZoneStore: TransactionCache {
       sql: """
         INSERT INTO zdc_zone
         (localUser, appTreeID, trunk, treeID, zoneRoot, headSeq, headHash, acl, retired, sealedKey, frozen, listSeq,
-        keyError, isProven, doubt, hasRestored, owner)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        keyError, isProven, doubt, hasRestored, owner, genesis)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """, arguments: try arguments(row))
     row.id = db.lastInsertedRowID
   }
@@ -145,7 +151,7 @@ package final class ZoneStore: TransactionCache {
       sql: """
         UPDATE zdc_zone SET localUser = ?, appTreeID = ?, trunk = ?, treeID = ?, zoneRoot = ?, headSeq = ?,
         headHash = ?, acl = ?, retired = ?, sealedKey = ?, frozen = ?, listSeq = ?, keyError = ?, isProven = ?,
-        doubt = ?, hasRestored = ?, owner = ? WHERE id = ?
+        doubt = ?, hasRestored = ?, owner = ?, genesis = ? WHERE id = ?
         """)
     try statement.execute(arguments: try arguments(row) + [row.id])
     known[row.id] = row
@@ -161,7 +167,7 @@ package final class ZoneStore: TransactionCache {
     var rows: [ZoneRow] = []
     let query = """
       SELECT id, localUser, appTreeID, trunk, treeID, zoneRoot, headSeq, headHash, acl, retired, sealedKey, frozen,
-      listSeq, keyError, isProven, doubt, hasRestored, owner FROM zdc_zone \(condition)
+      listSeq, keyError, isProven, doubt, hasRestored, owner, genesis FROM zdc_zone \(condition)
       """
     try db.forEachRow(query, arguments) { rows.append(try decode($0)) }
     for row in rows { known[row.id] = row }
@@ -179,7 +185,7 @@ package final class ZoneStore: TransactionCache {
       row.head?.seq.stored, row.head?.hash.data, row.head.map { Data($0.acl.bytes) },
       row.head.map { Data(encode($0.retiredBelow)) }, sealedKey, row.frozen?.rawValue,
       row.listSeq?.stored, row.keyError?.rawValue,
-      row.isProven, row.doubt?.rawValue, row.hasRestored, row.owner?.data,
+      row.isProven, row.doubt?.rawValue, row.hasRestored, row.owner?.data, row.genesis?.data,
     ]
   }
 
@@ -206,6 +212,7 @@ package final class ZoneStore: TransactionCache {
     result.doubt = (row[15] as String?).flatMap(ZDCSecurityError.Code.init(rawValue:))
     result.hasRestored = (row[16] as Int64) != 0
     result.owner = try row.optional32(17, UserRole.self)
+    result.genesis = try row.optional32(18, CommitHashRole.self)
     return result
   }
 

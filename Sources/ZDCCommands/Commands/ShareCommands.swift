@@ -14,9 +14,11 @@ package enum ShareCommands {
     var isOwner: Bool
   }
 
-  /// `{"durableMs"?,"permissions"?,"queuedMs","userID"}`
+  /// `{"cloudID","durableMs"?,"permissions"?,"queuedMs","userID"}`
   struct ChangeReport: Encodable, Sendable {
     var userID: String
+    /// The shared node's, for `zdc accept`.
+    var cloudID: String
     /// Nil for a removal.
     var permissions: String?
     var queuedMs: UInt64
@@ -42,8 +44,9 @@ package enum ShareCommands {
   }
 
   package static func share(
-    _ options: ProfileOptions, user: String, permissions: String, queuesOnly: Bool
+    _ options: ProfileOptions, user: String, path: String?, permissions: String, queuesOnly: Bool
   ) async throws {
+    let path = try sharedPath(path)
     let opened = try OpenProfile.open(options)
     let engine = try await Engine(opened)
     if !queuesOnly { try await engine.pull() }
@@ -52,14 +55,14 @@ package enum ShareCommands {
     guard item.permissions.count == permissions.count else {
       throw CommandError(.usage, "invalidPermissions", "the permissions must be letters of r, w, s, R, L, U, W and B")
     }
-    var report = try await change(engine, user) { cloud, home in
-      _ = try cloud.share(nodeID: home.uuid, withUserID: user, item: item)
+    var report = try await change(engine, user, path) { cloud, node in
+      _ = try cloud.share(nodeID: node.uuid, withUserID: user, item: item)
     }
     report.permissions = item.permissions
-    if !queuesOnly { report.durableMs = try await send(engine) }
+    if !queuesOnly { report.durableMs = try await send(engine, path) }
     try options.output.object(report)
     options.output.note(
-      queuesOnly ? queuedNote : "home:/ is shared with \(user) (\(item.permissions))")
+      queuesOnly ? queuedNote : "\(ShownName.text(path.fullPath())) is shared with \(user) (\(item.permissions))")
     try await opened.close()
   }
 
@@ -67,21 +70,23 @@ package enum ShareCommands {
   ///   - isEager: Whether to replace the keys of all nodes now.
   ///   - showsReceipt: Whether to print the receipts of the user.
   package static func unshare(
-    _ options: ProfileOptions, user: String, isEager: Bool, showsReceipt: Bool, queuesOnly: Bool
+    _ options: ProfileOptions, user: String, path: String?, isEager: Bool, showsReceipt: Bool, queuesOnly: Bool
   ) async throws {
+    let path = try sharedPath(path)
     let opened = try OpenProfile.open(options)
     let engine = try await Engine(opened)
     if !queuesOnly { try await engine.pull() }
-    var report = try await change(engine, user) { cloud, home in
-      _ = try cloud.unshare(nodeID: home.uuid, withUserID: user)
+    var report = try await change(engine, user, path) { cloud, node in
+      _ = try cloud.unshare(nodeID: node.uuid, withUserID: user)
     }
-    if !queuesOnly { report.durableMs = try await send(engine) }
+    if !queuesOnly { report.durableMs = try await send(engine, path) }
     let left = isEager && !queuesOnly ? try await opened.sync.replaceOldKeys(forLocalUserID: engine.user) : 0
     if showsReceipt {
-      try await printReceipts(engine, user)
+      try await printReceipts(engine, user, path)
     } else {
       try options.output.object(report)
-      options.output.note(queuesOnly ? queuedNote : "home:/ is no longer shared with \(user)")
+      let shown = ShownName.text(path.fullPath())
+      options.output.note(queuesOnly ? queuedNote : "\(shown) is no longer shared with \(user)")
     }
     try await opened.close()
     if left > 0 { throw oldKeysLeft(left) }
@@ -95,37 +100,51 @@ package enum ShareCommands {
       hint: "zdc status shows why; afterwards run zdc unshare with --eager again")
   }
 
+  /// - Parameter path: A path as the user typed it; nil for the home tree.
+  private static func sharedPath(_ path: String?) throws -> ZDCTreesystemPath {
+    guard let path else { return ZDCTreesystemPath(pathComponents: []) }
+    return try NodePath.parse(path)
+  }
+
   private static func change(
-    _ engine: Engine, _ user: String, _ body: @escaping @Sendable (ZDCCloudTransaction, ZDCNode) throws -> Void
+    _ engine: Engine, _ user: String, _ path: ZDCTreesystemPath,
+    _ body: @escaping @Sendable (ZDCCloudTransaction, ZDCNode) throws -> Void
   ) async throws -> ChangeReport {
-    try await engine.opened.connection.write { [opened = engine.opened, own = engine.user] transaction in
+    let node = try await engine.opened.connection.write { [opened = engine.opened, own = engine.user] transaction in
       guard let cloud = opened.zdc.cloudTransaction(transaction, forLocalUserID: own) else {
         throw ZDCError(.localUserNotFound)
       }
-      guard let home = cloud.trunkNode(.home) else { throw ZDCCloudError(.missingParent) }
-      try body(cloud, home)
+      let node = try existing(path, cloud)
+      try body(cloud, node)
+      return node
     }
-    return ChangeReport(userID: user, queuedMs: WallClock.milliseconds)
+    return ChangeReport(userID: user, cloudID: node.cloudID, queuedMs: WallClock.milliseconds)
   }
 
-  private static func send(_ engine: Engine) async throws -> UInt64 {
-    let root = try await engine.opened.reader.read { transaction in
-      try engine.opened.cloud(transaction, engine.user).cloud.trunkNode(.home)?.uuid
+  private static func existing(_ path: ZDCTreesystemPath, _ cloud: ZDCCloudReadTransaction) throws -> ZDCNode {
+    guard let node = cloud.node(path: path) else { throw ZDCCloudError(.missingParent, path: path) }
+    return node
+  }
+
+  private static func send(_ engine: Engine, _ path: ZDCTreesystemPath) async throws -> UInt64 {
+    let node = try await engine.opened.reader.read { transaction in
+      try engine.opened.cloud(transaction, engine.user).cloud.node(path: path)?.uuid
     }
     let progress = ProgressDisplay(ProgressLine(verb: "share", itemsTotal: 1), isEnabled: false)
-    try await engine.settle(NodeSet(root.map { [$0] } ?? []), progress: progress)
+    try await engine.settle(NodeSet(node.map { [$0] } ?? []), progress: progress)
     return WallClock.milliseconds
   }
 
-  private static func printReceipts(_ engine: Engine, _ user: String) async throws {
+  private static func printReceipts(_ engine: Engine, _ user: String, _ path: ZDCTreesystemPath) async throws {
     let output = engine.opened.output
     let receipts = try await engine.opened.reader.read { transaction -> [ZDCAccessReceipt] in
       let cloud = try engine.opened.cloud(transaction, engine.user).cloud
-      return cloud.trunkNode(.home).map { cloud.accessReceipts(forNodeID: $0.uuid) } ?? []
+      return cloud.accessReceipts(forNodeID: try existing(path, cloud).uuid)
     }
+    let shown = ShownName.text(path.fullPath())
     for receipt in receipts.filter({ $0.userID == user }).map(Receipt.init) {
       try output.object(receipt)
-      output.line("\(receipt.userID) lost access to home:/ with commit \(receipt.number) (\(receipt.commit))")
+      output.line("\(receipt.userID) lost access to \(shown) with commit \(receipt.number) (\(receipt.commit))")
       output.line("  removed by \(receipt.removedBy)\(receipt.date.map { ", \($0)" } ?? "")")
       output.line("  the key is \(receipt.isKeyReplaced ? "replaced" : "not replaced yet: run zdc sync")")
       output.line("  \(Amounts.count(receipt.nodesWithOldKeys, "node")) not written since")
@@ -175,14 +194,20 @@ package enum ShareCommands {
     }
   }
 
-  package static func accept(_ options: ProfileOptions, owner: String) async throws {
+  /// - Parameter cloudID: The shared node's; nil for the owner's home tree.
+  package static func accept(_ options: ProfileOptions, owner: String, cloudID: String?) async throws {
     struct Accepted: Encodable {
       var path: String
       var ownerID: String
     }
     let opened = try OpenProfile.open(options)
     let engine = try await Engine(opened)
-    let root = try await opened.sync.acceptTree(ofUserID: owner, forLocalUserID: engine.user)
+    let root: ZDCNode
+    if let cloudID {
+      root = try await opened.sync.acceptTree(ofUserID: owner, cloudID: cloudID, forLocalUserID: engine.user)
+    } else {
+      root = try await opened.sync.acceptTree(ofUserID: owner, forLocalUserID: engine.user)
+    }
     let path = try await opened.reader.read { try opened.cloud($0, engine.user).cloud.path(for: root)?.fullPath() }
     try options.output.object(Accepted(path: path ?? "", ownerID: owner))
     options.output.note("the tree is at \(ShownName.text(path ?? ""))")

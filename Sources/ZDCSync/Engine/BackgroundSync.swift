@@ -55,6 +55,7 @@ actor BackgroundSync {
     for await _ in wakeups {
       if Task.isCancelled { return }
       do {
+        await scheduler.noteNewZones()
         let states = await states()
         wakeAtNextPause(states)
         guard !pause.lasts(session.time.now()) else { continue }

@@ -85,8 +85,17 @@ extension SyncScheduler {
   ) async throws -> ZoneRound<PullSummary> {
     session.events.post { .pullStarted(localUserID: $0) }
     let pages = zones.count > Self.zonesAtOnce ? RoundPages(session: session, zones: zones) : nil
-    let round = try await round(PullSummary(), of: zones, inBackground: inBackground, { try await pull($0, pages) }) {
+    var round = try await round(PullSummary(), of: zones, inBackground: inBackground, { try await pull($0, pages) }) {
       $0.take($1)
+    }
+    // A zone may have begun with a split in one of these.
+    var new = await noteNewZones()
+    while !new.isEmpty {
+      let step: @Sendable (ZoneWorker) async throws -> ZonePuller.Pulled = {
+        try await $0.pull(inBackground: inBackground)
+      }
+      try await round.run(new.map { worker($0) }, atOnce: Self.zonesAtOnce, step) { $0.take($1) }
+      new = await noteNewZones()
     }
     try await finishedPull(round)
     return round

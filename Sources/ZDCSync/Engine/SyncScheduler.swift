@@ -61,6 +61,17 @@ package actor SyncScheduler {
   /// Notes the row of a zone that was accepted. An earlier row of the same zone went with the access.
   package func follow(_ zone: ZoneID, row: Int64) { rows[zone] = row }
 
+  /// Makes the workers of zones that began with a split pull them.
+  @discardableResult
+  func noteNewZones() async -> [Int64] {
+    let new = session.newZones.withLock { zones in
+      defer { zones = [] }
+      return zones.sorted()
+    }
+    for zone in new { await worker(zone).handle(.headNamed(isKnown: false)) }
+    return new
+  }
+
   package var knownWorkers: [ZoneWorker] { Array(workers.values) }
 
   /// Resets the queue once after launch: no upload is running, and the app is asked again for missing content.

@@ -5,7 +5,7 @@ internal import ZDCProtocol
 internal import ZDCSupport
 public import ZDCTreesystem
 
-/// A tree of another user that this user may read, and has not accepted yet.
+/// A home tree of another user, or a branch of one, that this user may read, and has not accepted yet.
 public struct ZDCOfferedTree: Sendable, Hashable, Identifiable {
   /// The text of the owner's user ID; nil if this device does not know the owner.
   public let ownerID: String?
@@ -34,7 +34,7 @@ extension ZDCSyncManager {
         return try offered.compactMap { status in
           guard try transaction.zones.zone(localUser: session.localUser, status.zone) == nil else { return nil }
           return ZDCOfferedTree(
-            ownerID: known[status.zone]?.text, cloudID: status.zone.root.text, zone: status.zone)
+            ownerID: known[status.zone.tree]?.text, cloudID: status.zone.root.text, zone: status.zone)
         }
       }
     } catch { throw publicError(error) }
@@ -58,7 +58,35 @@ extension ZDCSyncManager {
   ///   with `notFound` if the local user has no access; `ZDCSecurityError`, `TransportError`, or your delegate's error.
   @discardableResult
   public func acceptTree(ofUserID ownerID: String, forLocalUserID localUserID: String) async throws -> ZDCNode {
-    try await asEngine { try await self.accept(ownerID, localUserID) }
+    try await asEngine { try await self.accept(ownerID, nil, localUserID) }
+  }
+
+  /// Accepts a branch of another user's home tree, as ``acceptTree(ofUserID:forLocalUserID:)`` accepts the whole tree.
+  ///
+  /// Branches of an accepted tree that are shared separately are accepted with it, if the user is a member of them.
+  ///
+  /// ```swift
+  /// let list = try await session.syncManager.acceptTree(
+  ///   ofUserID: alicesUserID, cloudID: sharedNodeID, forLocalUserID: user.uuid)
+  /// ```
+  ///
+  /// - Parameters:
+  ///   - ownerID: The text of the owner's user ID.
+  ///   - cloudID: The ``ZDCNode/cloudID`` of the node that the owner shares.
+  ///   - localUserID: The local user who is a member.
+  /// - Returns: The shared node. Its path begins with `detached:/` and its `cloudID`, unless it is shown in a tree that the
+  ///   user has accepted.
+  /// - Throws: as ``acceptTree(ofUserID:forLocalUserID:)``; ``ZDCCloudError`` with `invalidParameter` if `cloudID` is none.
+  @discardableResult
+  public func acceptTree(
+    ofUserID ownerID: String, cloudID: String, forLocalUserID localUserID: String
+  ) async throws -> ZDCNode {
+    try await asEngine {
+      guard let root = NodeID(text: cloudID) else {
+        throw ZDCCloudError(.invalidParameter, detail: "not a cloudID")
+      }
+      return try await self.accept(ownerID, root, localUserID)
+    }
   }
 
   /// Replaces the keys of all nodes that were not written since a member lost access, in the user's own trees and in those
@@ -77,22 +105,20 @@ extension ZDCSyncManager {
     try await asEngine { try await self.engine(for: localUserID).replaceOldKeys() }
   }
 
-  private func accept(_ ownerID: String, _ localUserID: String) async throws -> ZDCNode {
+  private func accept(_ ownerID: String, _ root: NodeID?, _ localUserID: String) async throws -> ZDCNode {
     let engine = try await engine(for: localUserID)
     let session = engine.session
     guard let owner = UserID(text: ownerID), owner != session.user,
       try await session.identities.recipients([owner], own: session.keys).keys[owner] != nil
     else { throw ZDCCloudError(.unknownUser) }
-    let zone = ZoneID(trunkOf: .derive(owner: owner, trunk: .home, appTreeID: session.appTreeID))
+    let tree = TreeID.derive(owner: owner, trunk: .home, appTreeID: session.appTreeID)
+    let zone = root.map { ZoneID(tree: tree, root: $0) } ?? ZoneID(trunkOf: tree)
     // Without access, nothing is stored.
     try await session.api.acceptZone(zone)
-    let id = try await session.database.asyncReadWrite { transaction -> Int64 in
-      if let known = try transaction.zones.zone(localUser: session.localUser, zone) { return known.id }
-      var row = ZoneRow(
-        localUser: session.localUser, appTreeID: session.appTreeID, trunk: .home, zone: zone, owner: owner)
-      try transaction.zones.insert(&row)
-      return row.id
-    }
+    let outer = try await session.database.asyncRead { try session.holder(of: zone, $0) }
+    // The split of the branch is not read yet; it takes over the nodes that are here.
+    if let outer { _ = try await engine.pullRound(of: [outer]) { try await $0.pull() }.get() }
+    let id = try await session.database.asyncReadWrite { try session.follow(zone, of: owner, $0) }
     await engine.follow(zone, row: id)
     _ = try await engine.pullRound(of: [id]) { try await $0.pull($1) }.get()
     return try await session.database.asyncRead { transaction in
@@ -105,12 +131,28 @@ extension ZDCSyncManager {
 }
 
 extension SyncSession {
-  /// The home trees of all users whose identity this device has pinned, by zone.
-  fileprivate func knownTrees(_ transaction: ZDCReadTransaction) throws -> [ZoneID: UserID] {
-    var trees: [ZoneID: UserID] = [:]
+  /// The home trees of all users whose identity this device has pinned.
+  fileprivate func knownTrees(_ transaction: ZDCReadTransaction) throws -> [TreeID: UserID] {
+    var trees: [TreeID: UserID] = [:]
     for user in try transaction.users.all() {
-      trees[ZoneID(trunkOf: .derive(owner: user, trunk: .home, appTreeID: appTreeID))] = user
+      trees[.derive(owner: user, trunk: .home, appTreeID: appTreeID)] = user
     }
     return trees
+  }
+
+  /// Returns the zone that holds the root of another zone, as far as this device has read.
+  fileprivate func holder(of zone: ZoneID, _ transaction: ZDCReadTransaction) throws -> Int64? {
+    try transaction.zones.zones(localUser: localUser).first { row in
+      try row.zone.tree == zone.tree && row.zone != zone && transaction.leaves(zone: row.id).leaf(zone.root) != nil
+    }?.id
+  }
+
+  /// Inserts the row of a zone of another user, unless it is there. A pointer to it that is here is shown as its root.
+  fileprivate func follow(_ zone: ZoneID, of owner: UserID, _ transaction: ZDCReadWriteTransaction) throws -> Int64 {
+    if let known = try transaction.zones.zone(localUser: localUser, zone) { return known.id }
+    var row = ZoneRow(localUser: localUser, appTreeID: appTreeID, trunk: .home, zone: zone, owner: owner)
+    try transaction.zones.insert(&row)
+    try Mounting(session: self, transaction: transaction).mount(zone: row.id)
+    return row.id
   }
 }

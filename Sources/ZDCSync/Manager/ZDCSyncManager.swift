@@ -179,7 +179,7 @@ public final class ZDCSyncManager: Sendable {
       time: config.engineClock, logger: config.logger, events: SyncEvents(localUserID: localUserID, hub: hub),
       activity: SyncActivity(localUserID: localUserID, treeID: config.primaryTreeID) { [weak self] in self?.post($0) },
       progress: UploadProgress(localUserID: localUserID, manager: progress), handOver: handOver,
-      retriedFrozen: Locked([]))
+      retriedFrozen: Locked([]), newZones: Locked([]))
     let made = SyncScheduler(session: session)
     return engines.withLock { engines in
       if let known = engines[localUserID], known.session.localUser == row { return known }

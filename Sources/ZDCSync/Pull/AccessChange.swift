@@ -103,11 +103,14 @@ struct LostAccess {
   package let transaction: ZDCReadWriteTransaction
   package let receivedMs: UInt64
 
-  /// Removes the nodes and notifies the app of each branch below the root. Queued changes end in the merge journal;
-  /// links, tags and files go with their nodes. If the app throws, its branch stays until the next pull.
+  /// Removes the nodes and notifies the app of each branch below the root, or of the root of a shared branch. Queued
+  /// changes end in the merge journal; links, tags and files go with their nodes. If the app throws, its branch stays until the next pull.
   package func settle() throws {
     guard let row = try transaction.zones.zone(id: zone), row.owner != nil else { return }
-    if let root = try transaction.nodes.root(zone: zone) {
+    if !row.isTrunk, let root = try transaction.nodes.root(zone: zone) {
+      try remove(root)
+      guard try transaction.nodes.root(zone: zone) == nil else { return }
+    } else if let root = try transaction.nodes.root(zone: zone) {
       for child in try transaction.nodes.children(of: root.id) { try remove(child) }
       guard try transaction.nodes.children(of: root.id).isEmpty else { return }
     }
@@ -117,7 +120,8 @@ struct LostAccess {
     transaction.operations.invalidate()
   }
 
-  private func remove(_ top: NodeRow) throws {
+  /// Removes a branch that this user can no longer read, and notifies the app.
+  func remove(_ top: NodeRow) throws {
     try session.part(.deletion, of: zone, top.nodeID, receivedMs: receivedMs, in: transaction) {
       try journal(top)
       let removal = RemoteRemoval(session: session, zone: zone, transaction: transaction, receivedMs: receivedMs)

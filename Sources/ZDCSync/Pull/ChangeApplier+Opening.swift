@@ -1,6 +1,7 @@
 package import ZDCClientStore
 package import ZDCCrypto
 package import ZDCProtocol
+internal import ZDCSupport
 
 // Opens records, and quarantines those that cannot be opened.
 
@@ -49,14 +50,36 @@ extension ChangeApplier {
       try applyUnreadableRoot(item, key, known)
       return true
     }
+    try checkContinues(item.record, known)
     if var row = known {
       row.absorb(opened, item)
       try storeRoot(row, before: known)
+      try announceRoot(row, before: known, opened)
     } else {
       let row = NodeRow(opened, item, uuid: try rootUUID(), zone: zoneRow.id, parent: nil, depth: 0)
       try storeRoot(row, before: nil)
+      if let root = try nodes.root(zone: zoneRow.id), !zoneRow.isTrunk { try announceNew(root) }
     }
     return try finish(zoneRow.zone.root)
+  }
+
+  /// Checks the record with which the genesis of a branch continues the versions of its root, against the one that this
+  /// device had before.
+  private func checkContinues(_ record: NodeRecord, _ known: NodeRow?) throws {
+    guard !zoneRow.isTrunk, let known, let cloud = known.cloud, cloud.recordHash == record.fields.prevRecord,
+      try leaves.leaf(record.fields.node)?.putSeq == 0
+    else { return }
+    let version = try RecordRules.version(after: cloud.recordVersion)
+    let continues = record.fields.recordVersion == version && record.fields.content == known.content?.content
+    try require(continues, .splitMismatch, node: record.fields.node)
+  }
+
+  /// Notifies the app that the root of a branch has other content or another burn date. Its key is no change for the app.
+  private mutating func announceRoot(_ row: NodeRow, before: NodeRow?, _ opened: OpenedRecord) throws {
+    guard !zoneRow.isTrunk, let before else { return }
+    let isData = before.content?.content.blobID != row.content?.content.blobID
+    let change = RemoteChange(moved: false, data: isData, record: before.burnMs != row.burnMs)
+    try announce(change, row, oldPath: try places.path(row), opened)
   }
 
   private func openRoot(_ record: NodeRecord, _ key: NodeKey) throws -> OpenedRecord? {
@@ -96,6 +119,7 @@ extension ChangeApplier {
     if zoneRow.owner != nil {
       return "\(session.localUserID)|\(zoneRow.appTreeID)|\(zoneRow.zone.root.text)"
     }
+    guard zoneRow.isTrunk else { return UUIDv7.make(atMs: session.now()) }
     return trunkUUID(localUserID: session.localUserID, treeID: zoneRow.appTreeID, trunk: zoneRow.trunk)
   }
 

@@ -77,11 +77,13 @@ package struct ChangeApplier {
     let put = ZoneOperation.Put(
       node: leaf.node, parent: leaf.parent, record: leaf.record, keyGen: leaf.keyGen, parentKeyGen: leaf.parentKeyGen)
     var replaced: LogNode?
-    if expected.prev != .zero {
+    let prev = expected.isVouched ? record.fields.prevRecord : expected.prev
+    if prev != .zero {
       replaced = leaf
-      replaced?.record = expected.prev
+      replaced?.record = prev
     }
     try RecordRules.check(record, put: put, zone: zoneRow.zone, replaced: replaced)
+    if expected.isVouched { return }
     let isSameWriter = record.fields.writer == expected.writer && record.fields.writerGen == expected.writerGen
     try require(isSameWriter, .recordBindingMismatch, node: leaf.node)
   }
@@ -202,6 +204,23 @@ package struct ChangeApplier {
       row.nameTag = try nodes.keys(of: parent).nameTag(folded: shown.name)
     }
     try nodes.insert(&row)
+    if try mount(row) { return }
+    try announceNew(row)
+  }
+
+  /// Shows the zone that a new pointer names in its place, if this device follows the zone.
+  ///
+  /// - Returns: Whether the app has been notified, or will be when the zone's root is read.
+  private mutating func mount(_ row: NodeRow) throws -> Bool {
+    guard let zone = try Mounting(session: session, transaction: transaction).zone(for: row) else { return false }
+    let root = try nodes.root(zone: zone)
+    let old = try root.map(places.path)
+    try transaction.mounts.set(zone: zone, at: row.id)
+    if let root, let old { announced += try places.announceMove(root, from: old) }
+    return true
+  }
+
+  mutating func announceNew(_ row: NodeRow) throws {
     let node = try session.node(row, in: transaction)
     let path = try places.path(row)
     try session.tell(.didDiscoverNewNode, row.nodeID, in: transaction) {

@@ -12,6 +12,8 @@ package struct PageApplier {
   package let zone: Int64
   package let transaction: ZDCReadWriteTransaction
   package let writers: WriterKeys
+  /// The beginnings of zones that the page's commits split off, and of this zone.
+  var origins = ZoneOrigins()
 
   /// Returns the number of new commits. Commits up to the pin are skipped once they are known to match the pinned ones.
   package func apply(_ page: PageContents) throws -> Int {
@@ -23,6 +25,8 @@ package struct PageApplier {
     var count = 0
     var versions: [AccessChange.Version] = []
     for item in page.commits {
+      // A request of this device may contain the genesis of another zone.
+      if origins.isOwnRequest, item.commit.fields.zone != row.zone { continue }
       try require(item.commit.fields.zone == row.zone, .recordBindingMismatch)
       if let head = row.head, item.commit.fields.seq <= head.seq {
         try checkKnown(item.commit, head: head)
@@ -32,9 +36,12 @@ package struct PageApplier {
       let before = row.head?.acl
       let state = try replay(item.commit, page: page, isOwn: isOwn, row: &row)
       if expected?.seq == item.commit.fields.seq { try ExpectedHeadStore(transaction).fulfil(item.commit, zone: zone) }
+      if state.split != nil { try transaction.zones.update(row) }
+      let split = try state.split.map { try settle($0, item, state, parentList: row.head?.acl) }
       if isOwn {
         try InFlightCompletion(session: session, zone: zone, transaction: transaction)
           .complete(receivedMs: item.receivedMs)
+        if let split { try split.applyOwnRecords(page, receivedMs: item.receivedMs) }
       }
       if let before, let after = row.head?.acl, after.hash != before.hash {
         versions.append(
@@ -82,14 +89,16 @@ package struct PageApplier {
   package func replay(
     _ commit: ZoneCommit, page: PageContents, isOwn: Bool, row: inout ZoneRow
   ) throws -> LogNodeStore {
-    var state = LogNodeStore(db: transaction.database, zone: zone, commit: commit, pending: !isOwn)
+    var state = LogNodeStore(
+      db: transaction.database, zone: zone, commit: commit, pending: !isOwn,
+      branchZone: try origins.branchZone(of: commit, parent: row, user: session.user, transaction))
     let acl = page.acl(of: commit)
     try require(commit.fields.zone == row.zone, .recordBindingMismatch)
-    if commit.fields.seq == 0 {
-      try ownerIdentity(of: row).checkGenesis(commit, trunk: row.trunk, appTreeID: row.appTreeID)
-    }
+    if commit.fields.seq == 0 { try checkGenesis(commit, acl, row) }
     try checkFork(commit, head: row.head)
-    row.head = try ZoneReplay(identities: writers).apply(commit, acl: acl, after: row.head, to: &state)
+    let step = try ZoneReplay(identities: writers).advance(
+      commit, acl: acl, list: origins.state, after: row.head, to: &state)
+    (row.head, state.split) = (step.head, step.split)
     try CommitLogStore(db: transaction.database, zone: zone).insert(
       commit, isOwn: isOwn, raisesKeys: state.raisesKeys)
     if let acl {
@@ -97,6 +106,27 @@ package struct PageApplier {
       try ZoneKeys(session: session, transaction: transaction).take(acl, page.grants, row: &row)
     }
     return state
+  }
+
+  /// Checks the first commit of a log: the owner's chain names that of a trunk, and the split that of a branch.
+  private func checkGenesis(_ commit: ZoneCommit, _ acl: ZoneACL?, _ row: ZoneRow) throws {
+    guard !row.isTrunk else {
+      return try ownerIdentity(of: row).checkGenesis(commit, trunk: row.trunk, appTreeID: row.appTreeID)
+    }
+    let isOrigin = row.genesis.map { $0 == commit.hash } ?? true
+    try require(isOrigin, .zoneForkDetected)
+    try require(acl?.fields.owner == row.owner ?? session.user, .recordBindingMismatch)
+  }
+
+  /// Applies a split after its commit was replayed.
+  func settle(
+    _ split: ZoneSplit, _ item: PageContents.Commit, _ state: LogNodeStore, parentList: ZoneACL?
+  ) throws -> SplitApplier {
+    let applier = SplitApplier(
+      session: session, zone: zone, transaction: transaction, writers: writers, split: split,
+      origin: origins.branches[split.genesis], branch: state.branchZone, receivedMs: item.receivedMs)
+    try applier.apply(item.commit, state.departed, parentList: parentList)
+    return applier
   }
 
   /// Returns the identity whose chain names the trunk's first commit. The chain of another owner was pinned before the

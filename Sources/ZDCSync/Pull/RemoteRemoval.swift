@@ -102,7 +102,7 @@ struct RemoteRemoval {
 
   /// Moves live nodes out of the branch, each with its subtree. A queued move placed them here, or the log moved them
   /// away and their records are pending.
-  private func returnSurvivors(below top: NodeRow, gone: Set<NodeID>) throws {
+  func returnSurvivors(below top: NodeRow, gone: Set<NodeID>) throws {
     let leaves = transaction.leaves(zone: zone)
     var leaving: [(id: Int64, depth: Int)] = []
     for row in try survivors(below: top, gone: gone, leaves) {
@@ -173,14 +173,30 @@ struct RemoteRemoval {
 
   /// Deletes a branch here, and notifies the app.
   package func delete(_ row: NodeRow) throws {
+    let branches = try mountedBranches(below: row)
+    let isPointer = try transaction.mounts.zone(at: row.id) != nil
     let node = try session.node(row, in: transaction)
     let path = try places.path(row)
     try transaction.unlinkBeforeRemoval(of: row, keepLookups: true)
     try nodes.deleteSubtree(of: row.id)
+    for (root, path) in branches {
+      try Mounting(session: session, transaction: transaction).mount(zone: root.zone)
+      _ = try places.announceMove(root, from: path)
+    }
+    // The node that was shown there has only lost its place.
+    guard !isPointer else { return try transaction.endRemoval() }
     try session.tell(.didDiscoverDeletedNode, row.nodeID, in: transaction) {
       try $0.didDiscoverDeletedNode(node, at: path, timestamp: timestamp, transaction: transaction)
     }
     try transaction.endRemoval()
+  }
+
+  /// Returns the roots of zones that are shown below a node, with their paths. The deletion of a pointer does not end the
+  /// zone that it points to.
+  private func mountedBranches(below row: NodeRow) throws -> [(root: NodeRow, path: ZDCTreesystemPath)] {
+    try transaction.mounts.zones(below: row.id).compactMap { zone in
+      try nodes.root(zone: zone).map { ($0, try places.path($0)) }
+    }
   }
 
   /// Deletes the clean branches below `top`. The remaining nodes lose their place in the cloud.
@@ -247,7 +263,9 @@ struct RemoteRemoval {
       }
     }
     if !operations.contains(where: { $0.kind == .create }) { try queue(.create, row, isWanted: isWanted) }
-    if !operations.contains(where: { $0.kind == .putData }) { try queue(.putData, row, isWanted: isWanted) }
+    if row.pointer == nil, !operations.contains(where: { $0.kind == .putData }) {
+      try queue(.putData, row, isWanted: isWanted)
+    }
   }
 
   private func rebase(_ operation: OperationRow, onto row: NodeRow, isWanted: Bool) throws {

@@ -120,9 +120,12 @@ package struct ZonePuller {
       throw Doubt(ZDCSecurityError(.recordBindingMismatch, zone: row.zone), .none)
     }
     let writers = try await writerKeys(contents, row)
+    let origins = try await origins(of: contents, row)
     return try await doubting(row.zone, isSigned: { Self.isSigned(contents, writers) }) {
       let (count, refusal) = try await session.writeNotifyingDelegate { [session, zone] transaction in
-        try PageApplier(session: session, zone: zone, transaction: transaction, writers: writers).apply(contents)
+        try PageApplier(
+          session: session, zone: zone, transaction: transaction, writers: writers, origins: origins
+        ).apply(contents)
       }
       if count > 0 { session.activity.foundChanges() }
       // The server claims that there are more commits but shows none.

@@ -74,17 +74,29 @@ struct ZoneRestore {
     try await session.database.asyncRead { [zone] in try $0.zones.zone(id: zone) }
   }
 
+  private func origins(of page: PageContents) async throws -> ZoneOrigins {
+    guard var row = try await zoneRow() else { return ZoneOrigins() }
+    row.head = nil
+    do { return try await ZonePuller(session: session, zone: zone).origins(of: page, row) } catch let doubt as Doubt {
+      throw doubt.error
+    }
+  }
+
   private func fetchLog(_ zone: ZoneID) async throws -> FetchedLog {
     let pages = try PageSpool()
     var writers = WriterKeys(own: session.keys)
     var chain = LogChain(zone: zone)
+    var origins = ZoneOrigins()
     while true {
       let page = try await session.api.commitPage(zone, after: chain.seq, withRecords: false)
       let before = chain.seq
       let contents = try PageContents(page.body)
       writers.add(try await session.keys(for: contents, after: chain.list, zone: self.zone))
       try pages.append(try chain.verified(contents, writers: writers))
-      guard page.hasMore else { return FetchedLog(pages: pages, head: page.head.hash, writers: writers) }
+      origins.add(try await self.origins(of: contents))
+      guard page.hasMore else {
+        return FetchedLog(pages: pages, head: page.head.hash, writers: writers, origins: origins)
+      }
       guard chain.seq != before else { throw ZDCSecurityError(.commitChainBroken, zone: zone) }
     }
   }
@@ -95,6 +107,7 @@ struct FetchedLog: Sendable {
   package var pages: PageSpool
   package var head: CommitHash
   package var writers: WriterKeys
+  var origins: ZoneOrigins
 }
 
 /// Replaces a zone's verified log with another one, inside one transaction, and queues the difference.
@@ -145,7 +158,8 @@ struct ZoneRewind {
   }
 
   private func replay(_ fetched: FetchedLog, row: inout ZoneRow) throws -> Replayed {
-    let applier = PageApplier(session: session, zone: zone, transaction: transaction, writers: fetched.writers)
+    let applier = PageApplier(
+      session: session, zone: zone, transaction: transaction, writers: fetched.writers, origins: fetched.origins)
     let ownHash = try InFlightStore(transaction: transaction).commitHash(zone: zone)
     var result = Replayed()
     var isCommon = true
@@ -166,6 +180,7 @@ struct ZoneRewind {
     _ item: PageContents.Commit, _ page: PageContents, isOwn: Bool, _ applier: PageApplier, row: inout ZoneRow
   ) throws -> [LogNodeStore.Removal] {
     let state = try applier.replay(item.commit, page: page, isOwn: isOwn, row: &row)
+    if let split = state.split { _ = try applier.settle(split, item, state, parentList: row.head?.acl) }
     if isOwn {
       try InFlightCompletion(session: session, zone: zone, transaction: transaction)
         .complete(receivedMs: item.receivedMs)

@@ -82,9 +82,9 @@ package struct CommitBuilder {
   package mutating func put(
     _ id: Int64, content: SuppliedContent?, done: [Int64], isNameTaken: Bool
   ) throws -> PutResult {
-    guard let row = try nodes.node(id: id), let parent = try row.parent.flatMap({ try nodes.parent(id: $0) }) else {
-      return .later
-    }
+    guard let row = try nodes.node(id: id) else { return .later }
+    if row.nodeID == zoneRow.zone.root { return try putRoot(row, content: content, done: done) }
+    guard let parent = try row.parent.flatMap({ try nodes.parent(id: $0) }) else { return .later }
     let isParentThere = try parents[parent.nodeID] != nil || leaves.leaf(parent.nodeID) != nil
     guard isParentThere, hasRoom(for: content), parents[row.nodeID] == nil,
       try !heldNames.mayMeet(row.nodeID, in: parent.nodeID)
@@ -109,12 +109,43 @@ package struct CommitBuilder {
     add(record)
     if isRenamed { renamed.append(row) }
     if next.key != row.key { rekeyed[row.id] = next }
-    if let inline = content?.inlineBytes, let blob = record.fields.content?.blobID {
-      contents.append((blob, inline))
-      size += inline.count
-    }
+    add(content, of: record)
     addOutcomes(next, record, content, isRekeyed: next.key != row.key, done: done)
     return .added
+  }
+
+  private mutating func add(_ content: SuppliedContent?, of record: NodeRecord) {
+    guard let inline = content?.inlineBytes, let blob = record.fields.content?.blobID else { return }
+    contents.append((blob, inline))
+    size += inline.count
+  }
+
+  /// Adds the next record of the zone's root, with the key that it has.
+  private mutating func putRoot(_ row: NodeRow, content: SuppliedContent?, done: [Int64]) throws -> PutResult {
+    guard hasRoom(for: content), parents[row.nodeID] == nil, try !transaction.isUnread(row) else { return .later }
+    if let refusal = try drafts.refusal(of: row, content: content) { return .refused(refusal) }
+    let record: NodeRecord
+    do {
+      record = try RecordSealer.seal(try drafts.rootDraft(row, content: content))
+    } catch let error as ZDCSecurityError where error.code == .limitExceeded {
+      return .refused(RecordDrafts.Refusal(reason: .exhausted, code: error.code))
+    }
+    add(record)
+    add(content, of: record)
+    addOutcomes(row, record, content, isRekeyed: false, done: done)
+    return .added
+  }
+
+  /// Adds the split of a branch, in front of all puts, and the pointer that takes its place.
+  ///
+  /// - Returns: False if the pointer cannot be put now; ``blocked`` then holds the reason, if there is one.
+  mutating func split(_ operation: ZoneOperation, pointer: NodeRow, below parent: NodeRow) throws -> Bool {
+    guard let above = try refreshed(parent), let record = try seal(pointer, parent: above, content: nil) else {
+      return false
+    }
+    add(record)
+    operations.insert(operation, at: 0)
+    return true
   }
 
   package mutating func add(_ record: NodeRecord) {

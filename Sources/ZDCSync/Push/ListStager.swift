@@ -58,17 +58,15 @@ struct ListStager {
     _ key: NodeKey, _ list: ZoneACL.Fields
   ) throws -> (record: NodeRecord, rotation: InFlightStore.Rotation)? {
     let leaves = transaction.leaves(zone: choice.zone.id)
-    guard let row = try transaction.nodes.root(zone: choice.zone.id), let cloud = row.cloud,
-      try !transaction.isUnread(row), let leaf = try leaves.leaf(row.nodeID)
+    guard let row = try transaction.nodes.root(zone: choice.zone.id), row.isUploaded,
+      try !transaction.isUnread(row), try leaves.leaf(row.nodeID) != nil
     else { return nil }
-    let newest = try transaction.unreadable.publicFacts(zone: row.zone, node: row.nodeID)?.recordVersion ?? 0
-    var draft = RecordDraft(
-      tree: choice.zone.zone.tree, node: row.nodeID, parent: .zero,
-      recordVersion: try RecordRules.version(after: max(cloud.recordVersion, newest)), prevRecord: leaf.record,
-      key: key, keyGen: list.zoneKeyGen, parentLink: .none, secrets: row.secrets(content: nil), writer: session.user,
-      writerGen: session.keys.signGen, timeMs: session.now())
-    draft.isZoneRoot = true
-    let record = try RecordSealer.seal(draft)
+    let drafts = RecordDrafts(session: session, zone: choice.zone, transaction: transaction)
+    // Content that this device cannot open would get lost.
+    guard try choice.zone.isTrunk || drafts.refusal(of: row, content: nil) == nil else { return nil }
+    var next = row
+    (next.key, next.keyGen) = (key, list.zoneKeyGen)
+    let record = try RecordSealer.seal(try drafts.rootDraft(next, content: nil))
     var facts = InFlightStore.Outcome.Facts(
       recordVersion: record.fields.recordVersion, recordHash: record.hash, parent: .zero, nameTag: .zero,
       name: row.name, keyGen: list.zoneKeyGen)

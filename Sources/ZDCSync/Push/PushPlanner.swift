@@ -27,6 +27,7 @@ struct PushPlanner: Sendable {
     case request(InFlightStore.Request)
     case choice(Choice)
     case lists(ListChoice)
+    case split(SplitChoice)
   }
 
   package func due(_ transaction: ZDCReadTransaction) throws -> Due {
@@ -36,6 +37,7 @@ struct PushPlanner: Sendable {
     if let request = try InFlightStore(transaction: transaction).request(zone: zone) { return .request(request) }
     guard let head = row.head else { return .nothing }
     if let lists = try planLists(row, head, transaction) { return .lists(lists) }
+    if let split = try planSplit(row, head, transaction) { return .split(split) }
     guard var choice = try plan(row, head, transaction) else { return .nothing }
     try ask(&choice, transaction)
     return .choice(choice)
@@ -47,13 +49,39 @@ struct PushPlanner: Sendable {
     _ row: ZoneRow, _ head: ZoneHead, _ transaction: ZDCReadTransaction
   ) throws -> ListChoice? {
     let store = ListChangeStore(transaction)
-    let changes = try store.changes(zone: row.id)
+    let changes = try store.changes(zone: row.id).filter { $0.nodeID == row.zone.root }
     guard !changes.isEmpty else { return nil }
     let plan = PushPlan(
       operations: changes, dependencies: try store.dependencies(zone: row.id), unreadable: row.unreadableReason?.code,
       nowMs: session.now(), limit: .max)
     guard !plan.listChanges.isEmpty else { return nil }
     return ListChoice(zone: row, head: head, changes: plan.listChanges, nextMs: plan.nextMs)
+  }
+
+  /// Returns the first node that is to get a list of its own, with all changes of that list that may be sent. The node's
+  /// newest version must be here, because it begins the new zone. Not before its owner follows its log can a branch be
+  /// split off.
+  private func planSplit(
+    _ row: ZoneRow, _ head: ZoneHead, _ transaction: ZDCReadTransaction
+  ) throws -> SplitChoice? {
+    guard head.acl.fields.owner == session.user, row.unreadableReason == nil else { return nil }
+    let store = ListChangeStore(transaction)
+    let changes = try store.changes(zone: row.id).filter { $0.nodeID != row.zone.root }
+    guard !changes.isEmpty else { return nil }
+    let dependencies = try store.dependencies(zone: row.id)
+    let leaves = transaction.leaves(zone: row.id)
+    var seen: Set<NodeID> = []
+    for node in changes.map(\.nodeID) where seen.insert(node).inserted {
+      let plan = PushPlan(
+        operations: changes.filter { $0.nodeID == node }, dependencies: dependencies, nowMs: session.now(), limit: .max)
+      guard !plan.listChanges.isEmpty, let top = try transaction.nodes.node(zone: row.id, nodeID: node),
+        let leaf = try leaves.leaf(node), try top.isUploaded && !transaction.isUnread(top)
+      else { continue }
+      return SplitChoice(
+        zone: row, head: head, top: top, leaf: leaf, used: try leaves.parentKeyGens(below: node),
+        changes: plan.listChanges)
+    }
+    return nil
   }
 
   /// Widens the window while every operation in it waits.

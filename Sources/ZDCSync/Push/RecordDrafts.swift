@@ -45,16 +45,33 @@ package struct RecordDrafts {
   /// - Parameter parent: The parent, with the key that the record must be wrapped with.
   /// - Throws: `ZDCSecurityError` with `limitExceeded` if a version cannot be incremented any more.
   package func draft(_ row: NodeRow, parent: NodeRow, content: SuppliedContent?) throws -> RecordDraft {
+    var draft = try draft(row, below: parent.nodeID, .keys(try keys(of: parent)), content)
+    draft.historyWrap = row.historyWrap
+    return draft
+  }
+
+  /// Returns the draft of a zone's root, which has no place and no name. The access list holds its old keys.
+  ///
+  /// - Throws: as ``draft(_:parent:content:)``.
+  package func rootDraft(_ row: NodeRow, content: SuppliedContent?) throws -> RecordDraft {
+    var draft = try draft(row, below: .zero, .none, content)
+    draft.isZoneRoot = true
+    draft.secrets.name = []
+    return draft
+  }
+
+  private func draft(
+    _ row: NodeRow, below parent: NodeID, _ link: RecordDraft.ParentLink, _ content: SuppliedContent?
+  ) throws -> RecordDraft {
     let versions = try nextVersions(row, hasContent: content != nil)
     let newContent = content?.fields(dataVersion: versions.data)
     var draft = RecordDraft(
-      tree: zone.zone.tree, node: row.nodeID, parent: parent.nodeID,
+      tree: zone.zone.tree, node: row.nodeID, parent: parent,
       recordVersion: versions.record, prevRecord: try leaves.leaf(row.nodeID)?.record ?? .zero,
-      key: row.key, keyGen: row.keyGen, parentLink: .keys(try keys(of: parent)),
+      key: row.key, keyGen: row.keyGen, parentLink: link,
       secrets: row.secrets(content: content?.secrets ?? row.content?.secrets),
       content: newContent ?? row.content?.content, writer: session.user, writerGen: session.keys.signGen,
       timeMs: session.now())
-    draft.historyWrap = row.historyWrap
     draft.burnMs = row.burnMs
     if newContent == nil, let old = row.content {
       draft.dataAuthor = NodeRecord.DataAuthor(writer: old.writer, timeMs: old.timeMs)

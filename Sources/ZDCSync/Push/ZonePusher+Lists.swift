@@ -10,7 +10,7 @@ internal import ZDCSupport
 extension ZonePusher {
   func push(_ choice: ListChoice) async throws -> PushSummary {
     if let next = choice.nextMs { await handle(.operationsPaused(for: pause(untilMs: next))) }
-    let (wanted, keys, unknown) = try await recipients(of: choice)
+    let (wanted, keys, unknown) = try await recipients(of: choice.changes, list: choice.head.acl.fields)
     if !unknown.isEmpty { try await pauseUnknown(unknown) }
     let draft = wanted.isEmpty ? nil : try await draft(wanted, choice, keys)
     let staged = try await session.database.asyncReadWrite { [session] transaction in
@@ -25,15 +25,17 @@ extension ZonePusher {
   }
 
   /// Fetches the keys of all members that need a grant. Changes for users without one are left out.
-  private func recipients(
-    of choice: ListChoice
+  ///
+  /// - Parameter isNewZone: Whether all members need a grant, because the zone begins with the list.
+  func recipients(
+    of operations: [OperationRow], list: ZoneACL.Fields, isNewZone: Bool = false
   ) async throws -> (WantedList, keys: [UserID: RecipientKey], unknown: [Int64]) {
-    let list = choice.head.acl.fields
-    let changes = choice.changes.compactMap { row in
+    let changes = operations.compactMap { row in
       row.listChange.map { WantedList.Change(operation: row.id, change: $0) }
     }
     let wanted = WantedList(after: list, changes, by: session.user)
-    let needed = wanted.isSelfRemoval ? [] : wanted.recipients(after: list)
+    let needed =
+      isNewZone ? wanted.permissions.keys.sorted() : wanted.isSelfRemoval ? [] : wanted.recipients(after: list)
     guard !needed.isEmpty else { return (wanted, [:], []) }
     var (keys, refused) = try await session.identities.recipients(needed, own: session.keys)
     try await report(refused)
@@ -75,7 +77,7 @@ extension ZonePusher {
   }
 
   /// Pauses changes for users whose identity chain the server does not show, or who have no access yet.
-  private func pauseUnknown(_ operations: [Int64]) async throws {
+  func pauseUnknown(_ operations: [Int64]) async throws {
     try await session.database.asyncReadWrite { [session] transaction in
       for id in operations {
         guard var row = try transaction.operations.operation(id: id), row.state == .pending else { continue }
@@ -96,7 +98,7 @@ extension ZonePusher {
 
   private func stagedList() async throws -> ZoneACL? {
     let page = try PageContents(try await storedRequest()?.body ?? [])
-    return page.commits.first.flatMap { page.acl(of: $0.commit) }
+    return page.commits.lazy.compactMap { page.acl(of: $0.commit) }.first
   }
 
   /// A member may have rotated their keys since the grants were sealed. The list is then made again.

@@ -92,12 +92,15 @@ extension ZonePusher {
     let ((done, isDrained), refusal) = try await session.writeNotifyingDelegate { [session, zone] transaction in
       let done = try InFlightStore(transaction: transaction).operations(zone: zone)
       let writers = WriterKeys(own: session.keys)
-      _ = try PageApplier(session: session, zone: zone, transaction: transaction, writers: writers).apply(page)
+      _ = try PageApplier(
+        session: session, zone: zone, transaction: transaction, writers: writers,
+        origins: ZoneOrigins(ownRequest: page)
+      ).apply(page)
       return (done, try transaction.operations.isEmpty(localUser: session.localUser))
     }
     note(refusal)
     await contents.accepted(done)
-    for item in page.commits {
+    for item in page.commits where item.commit.hash == request.commitHash {
       let head = ZoneSyncState.Head(seq: item.commit.fields.seq, hash: item.commit.hash)
       await handle(.accepted(head: head, operations: done.map(\.operation)))
     }
@@ -108,7 +111,11 @@ extension ZonePusher {
   /// lost.
   private func overtaken(_ page: CommitPage) async throws -> PushSummary {
     let before = try await storedRequest()
-    var pulled = try await ZonePuller(session: session, zone: zone).take(page)
+    let puller = ZonePuller(session: session, zone: zone)
+    // A genesis was overtaken only if a commit of this zone began that zone.
+    let known = try await puller.zoneRow()?.zone
+    let isOther = page.zone.map { $0 != known } ?? false
+    var pulled = try await isOther ? puller.pull() : puller.take(page)
     // The event stream may have already delivered the other commit.
     var isOutrun = try await isOutrun(before)
     if page.hasMore || (pulled.summary.commits == 0 && !isOutrun) {

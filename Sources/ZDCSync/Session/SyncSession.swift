@@ -33,6 +33,8 @@ package struct SyncSession: Sendable {
   package let handOver: TransferHandOver
   /// Frozen zones that were retried since launch.
   let retriedFrozen: Locked<Set<Int64>>
+  /// Zones that began with a split of another one, and that no worker has pulled yet.
+  let newZones: Locked<Set<Int64>>
 
   package var keys: UserKeys { currentKeys.withLock { $0 } }
   package var user: UserID { keys.identity.userID }

@@ -93,8 +93,14 @@ extension TestDevice {
     return try Row.fetchAll(
       transaction.database,
       sql: """
-        SELECT uuid, recordVersion FROM zdc_node
-        WHERE parent IS NOT NULL AND zone = (SELECT zone FROM zdc_node WHERE uuid = ?)
+        WITH RECURSIVE shown(id) AS (
+          SELECT id FROM zdc_node WHERE uuid = ?1
+          UNION ALL
+          SELECT COALESCE(
+            (SELECT r.id FROM zdc_zone z JOIN zdc_node r ON r.zone = z.id AND r.parent IS NULL WHERE z.mount = n.id),
+            n.id)
+          FROM zdc_node n JOIN shown ON n.parent = shown.id
+        ) SELECT uuid, recordVersion FROM zdc_node WHERE id IN (SELECT id FROM shown) AND uuid <> ?1
         """, arguments: [root ?? trunk]
     ).map { row in
       NodeLine(uuid: row[0], recordVersion: row[1], operations: queued[row[0]] ?? [])
@@ -116,7 +122,10 @@ extension TestDevice {
       transaction.database,
       sql: """
         SELECT kind, nodeUUID, reason, reasonDetail FROM zdc_operation
-        WHERE zone = (SELECT zone FROM zdc_node WHERE uuid = ?) ORDER BY id
+        WHERE zone IN (
+          SELECT z.id FROM zdc_zone z JOIN zdc_zone t
+          ON z.localUser = t.localUser AND z.appTreeID = t.appTreeID AND z.trunk = t.trunk AND z.owner IS t.owner
+          WHERE t.id = (SELECT zone FROM zdc_node WHERE uuid = ?)) ORDER BY id
         """, arguments: [trunk]
     ).map { row in
       let reason: Int = row[2]
@@ -133,8 +142,8 @@ extension TestDevice {
     let shared = try String.fetchAll(
       transaction.database,
       sql: """
-        SELECT uuid FROM zdc_node
-        WHERE parent IS NOT NULL AND zone IN (
+        SELECT n.uuid FROM zdc_node n JOIN zdc_zone top ON top.id = n.zone
+        WHERE (n.parent IS NOT NULL OR top.zoneRoot <> substr(top.treeID, 1, 16)) AND n.zone IN (
           SELECT z.id FROM zdc_zone z JOIN zdc_local_user u ON u.id = z.localUser
           WHERE z.owner IS NOT NULL AND u.userID = ?)
         """, arguments: [UserID(text: user).map { Data($0.bytes) }])

@@ -21,30 +21,32 @@ extension TestDevice {
     }
   }
 
-  /// Queues a change of the home trunk's access list: the letters of a member's permissions.
+  /// Queues a change of a node's access list: the letters of a member's permissions.
   @discardableResult
-  package func share(with other: TestDevice, _ letters: String = "rw") async throws -> [ZDCCloudOperation] {
+  package func share(
+    _ path: String = "home:/", with other: TestDevice, _ letters: String = "rw"
+  ) async throws -> [ZDCCloudOperation] {
     let user = try other.localUserID
     return try await write { _, cloud in
-      guard let home = cloud.trunkNode(.home) else { throw TestFailure("no home") }
+      guard let node = cloud.node(path: try Self.path(path)) else { throw TestFailure("no node at \(path)") }
       return cloud.recursiveAddShareItem(
-        ZDCShareItem(permissions: letters), forUserID: user, nodeID: home.uuid)
+        ZDCShareItem(permissions: letters), forUserID: user, nodeID: node.uuid)
     }
   }
 
-  /// Queues the removal of a member from the home trunk's access list.
+  /// Queues the removal of a member from a node's access list.
   @discardableResult
-  package func unshare(with other: TestDevice) async throws -> [ZDCCloudOperation] {
+  package func unshare(_ path: String = "home:/", with other: TestDevice) async throws -> [ZDCCloudOperation] {
     let user = try other.localUserID
     return try await write { _, cloud in
-      guard let home = cloud.trunkNode(.home) else { throw TestFailure("no home") }
-      return cloud.recursiveRemoveShareItem(forUserID: user, nodeID: home.uuid)
+      guard let node = cloud.node(path: try Self.path(path)) else { throw TestFailure("no node at \(path)") }
+      return cloud.recursiveRemoveShareItem(forUserID: user, nodeID: node.uuid)
     }
   }
 
-  /// The share list of the home trunk, as `letters` by the device whose user has them; the owner is left out.
-  package func members(_ others: TestDevice...) async throws -> [String: String] {
-    let list = try await write { _, cloud in cloud.trunkNode(.home)?.shareList }
+  /// The share list of a node, as `letters` by the device whose user has them; the owner is left out.
+  package func members(_ others: TestDevice..., of path: String = "home:/") async throws -> [String: String] {
+    let list = try await write { _, cloud in cloud.node(path: try Self.path(path))?.shareList }
     var found: [String: String] = [:]
     for other in others {
       found[other.name] = list?.shareItem(forUserID: try other.localUserID)?.permissions
@@ -70,5 +72,30 @@ extension TestDevice {
     let uuid = try await write { _, cloud in cloud.node(path: try Self.path(root))?.uuid }
     guard let uuid else { return nil }
     return try await tree(versions: versions, below: uuid)
+  }
+
+  /// Accepts a node that another user shares, and pulls it.
+  @discardableResult
+  package func accept(_ cloudID: String, of owner: TestDevice) async throws -> ZDCNode {
+    try await syncManager.acceptTree(
+      ofUserID: try owner.localUserID, cloudID: cloudID, forLocalUserID: try localUserID)
+  }
+
+  /// The `cloudID` of the node at a path.
+  package func cloudID(_ path: String) async throws -> String {
+    try await write { _, cloud in
+      guard let node = cloud.node(path: try Self.path(path)) else { throw TestFailure("no node at \(path)") }
+      return node.cloudID
+    }
+  }
+
+  /// The nodes below a path, like ``tree(versions:user:below:)`` with paths from there; nil if there is no such node.
+  package func branch(_ path: String, versions: Bool = false) async throws -> String? {
+    let top = try await write { _, cloud in
+      cloud.node(path: try Self.path(path)).map { (uuid: $0.uuid, path: cloud.shownPath(of: $0)) }
+    }
+    guard let top else { return nil }
+    let lines = try await tree(versions: versions, below: top.uuid).split(separator: "\n")
+    return lines.map { $0.dropFirst(top.path == "/" ? 0 : top.path.count) }.joined(separator: "\n")
   }
 }

@@ -192,7 +192,7 @@ package struct Lie: Sendable {
 
 extension ServedAnswer {
   /// - Returns: Whether the list changed.
-  fileprivate mutating func changeZones(_ change: (inout [ZoneStatus]) -> Void) throws -> Bool {
+  package mutating func changeZones(_ change: (inout [ZoneStatus]) -> Void) throws -> Bool {
     var list = try JSONDecoder().decode(ZoneList.self, from: Data(body))
     let before = list.zones
     change(&list.zones)

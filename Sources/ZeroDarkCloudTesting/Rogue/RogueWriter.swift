@@ -92,6 +92,11 @@ package struct RogueWriter: Sendable {
     try await api.commitPage(zone, after: nil, withRecords: true).body
   }
 
+  /// Downloads records of a zone by node and hash.
+  package func records(_ leaves: [LogNode], of zone: ZoneID) async throws -> [NodeRecord] {
+    try PageContents(try await api.records(zone, leaves)).records.values.map(\.record)
+  }
+
   private var homeZone: ZoneID {
     ZoneID(trunkOf: .derive(owner: keys.userID, trunk: .home, appTreeID: TestDevice.treeID))
   }

@@ -91,7 +91,7 @@ extension Promise {
       state: .due(.sharing)),
     Promise(
       id: "behaviour-18", wording: "access is that of the zone; a recursive share reaches all of it",
-      state: .due(.sharing)),
+      state: .tested(by: "BranchTests/everyMemberChangesTheBranch", "BranchTests/aBranchInsideOfABranch")),
     Promise(
       id: "behaviour-19", wording: "a key is wrapped for nobody whom only the server named",
       state: .due(.sharing)),

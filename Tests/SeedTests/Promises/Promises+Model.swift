@@ -24,7 +24,7 @@ extension Promise {
       state: .due(.sharing)),
     Promise(
       id: "seed-1.9-inheritance", wording: "giving access to a branch is one recursive call",
-      state: .due(.sharing)),
+      state: .tested(by: "BranchTests/aBranchIsShared", "BranchTests/aBranchIsSharedTwice")),
     Promise(
       id: "seed-1.10-severalLocalUsers",
       wording: "several local users at a time, each with a tree, a queue and a pull of its own",

@@ -47,7 +47,7 @@ extension Promise {
       state: .due(.sharing)),
     Promise(
       id: "seed-3.5-recursiveAddShareItem", wording: "gives access to a branch and returns what was queued for it",
-      state: .due(.sharing)),
+      state: .tested(by: "BranchTests/aBranchIsShared", "ListChangeTests/misuse_isATypedError")),
     // Links
     Promise(
       id: "seed-3.5-linkNodeID", wording: "links a node with an object one to one, which may be stored later",

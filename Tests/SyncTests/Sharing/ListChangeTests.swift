@@ -99,16 +99,15 @@ struct ListChangeTests {
     try await TestWorld.run { world in
       let people = try await People(world)
       let (alice, bob) = (people.alice, people.bob)
-      try await alice.create("/folder")
       let (own, other) = (try alice.localUserID, try bob.localUserID)
       let home = try await alice.write { _, cloud in cloud.trunkNode(.home)?.uuid ?? "" }
-      let folder = try await alice.node("/folder").uuid
+      let prefs = try await alice.write { _, cloud in cloud.trunkNode(.prefs)?.uuid ?? "" }
       let stranger = UserID.zero.text
       let cases: [(String, String, String, ZDCCloudError.Code)] = [
         ("", other, home, .invalidParameter), ("w", other, home, .invalidParameter),
         ("rR", other, home, .invalidParameter), ("rw", own, home, .invalidParameter),
         ("rw", stranger, home, .unknownUser), ("rw", "nonsense", home, .unknownUser),
-        ("rw", other, folder, .unsupportedShare), ("rw", other, "nonsense", .invalidParameter),
+        ("rw", other, prefs, .unsupportedShare), ("rw", other, "nonsense", .invalidParameter),
       ]
       for (letters, user, node, expected) in cases {
         let found = await code {

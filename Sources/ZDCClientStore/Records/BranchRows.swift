@@ -1,0 +1,103 @@
+internal import Foundation
+internal import GRDB
+internal import ZDCProtocol
+
+/// Moves what this device stores about a branch into the zone that the branch was split off into, inside the transaction
+/// that applies the split.
+///
+/// The log nodes are there already: see ``LogNodeStore/splitOff(_:top:)``.
+package struct BranchRows {
+  private let transaction: ZDCReadWriteTransaction
+  private let zone: Int64
+  private let branch: Int64
+
+  /// - Parameters:
+  ///   - zone: The parent zone.
+  ///   - branch: The new zone.
+  package init(_ transaction: ZDCReadWriteTransaction, from zone: Int64, to branch: Int64) {
+    self.transaction = transaction
+    (self.zone, self.branch) = (zone, branch)
+  }
+
+  private static let inBranch = "(SELECT node FROM zdc_leaf WHERE zone = ?1)"
+
+  /// Moves the rows of all nodes that the branch has in the cloud, and what is noted about them by their IDs: deletes that
+  /// are queued, records that cannot be read, calls of the app that failed.
+  package func moveCloudNodes() throws {
+    for statement in [
+      "UPDATE zdc_node SET zone = ?1 WHERE zone = ?2 AND nodeID IN \(Self.inBranch)",
+      "UPDATE zdc_operation SET zone = ?1 WHERE zone = ?2 AND node IS NULL AND nodeID IN \(Self.inBranch)",
+      "UPDATE zdc_unreadable SET zone = ?1 WHERE zone = ?2 AND node IN \(Self.inBranch)",
+      "UPDATE zdc_delegate_failure SET zone = ?1 WHERE zone = ?2 AND nodeID IN \(Self.inBranch)",
+    ] { try transaction.database.execute(sql: statement, arguments: [branch, zone]) }
+    forgetCaches()
+  }
+
+  /// Moves nodes below `top` that the cloud does not have, and all queued operations of the branch's nodes.
+  package func moveLocalNodes(below top: Int64) throws {
+    let below = """
+      WITH RECURSIVE below(id) AS (
+        SELECT ?3 UNION ALL SELECT child.id FROM zdc_node child JOIN below ON child.parent = below.id)
+      """
+    try transaction.database.execute(
+      sql: "\(below) UPDATE zdc_node SET zone = ?1 WHERE zone = ?2 AND id IN (SELECT id FROM below)",
+      arguments: [branch, zone, top])
+    try transaction.database.execute(
+      sql: """
+        UPDATE zdc_operation SET zone = ?1
+        WHERE zone = ?2 AND node IN (SELECT id FROM zdc_node WHERE zone = ?1)
+        """, arguments: [branch, zone])
+    forgetCaches()
+  }
+
+  /// Returns the rows of the branch's nodes that this device has elsewhere, because a move is queued, the shallow ones
+  /// first.
+  package func nodesElsewhere(than top: Int64) throws -> [NodeRow] {
+    try transaction.nodes.fetchAll(
+      """
+      WHERE zone = ? AND id NOT IN (
+        WITH RECURSIVE below(id) AS (
+          SELECT ? UNION ALL SELECT child.id FROM zdc_node child JOIN below ON child.parent = below.id
+        ) SELECT id FROM below) ORDER BY depth, id
+      """, [branch, top])
+  }
+
+  /// Requests the records of nodes without a row: this device deleted them, or has not read them yet.
+  package func readLostNodes() throws {
+    try transaction.database.execute(
+      sql: """
+        WITH RECURSIVE deleted(node) AS (
+          SELECT nodeID FROM zdc_operation WHERE zone = ?1 AND node IS NULL
+          UNION SELECT l.node FROM deleted d
+          JOIN zdc_leaf l INDEXED BY zdc_leaf_parent ON l.zone = ?1 AND l.parent = d.node
+        )
+        UPDATE zdc_leaf SET pending = 1 WHERE zone = ?1 AND pending = 0
+        AND node NOT IN (SELECT node FROM deleted)
+        AND NOT EXISTS (SELECT 1 FROM zdc_node n WHERE n.zone = ?1 AND n.nodeID = zdc_leaf.node)
+        """, arguments: [branch])
+  }
+
+  /// Makes the row of the branch's top the root of the new zone: it has no name and no place of its own.
+  package func makeRoot(_ top: NodeRow) throws {
+    var root = top
+    (root.parent, root.depth, root.name, root.nameTag) = (nil, 0, [], .zero)
+    try transaction.nodes.update(root)
+    try transaction.nodes.shiftDepths(below: root.id, by: -top.depth)
+  }
+
+  /// Gives the queued moves of the branch's top to the pointer that has its name and place now.
+  package func moveMoves(of top: NodeRow, to pointer: NodeRow) throws {
+    for operation in try transaction.operations.operations(node: top.id) where operation.kind == .move {
+      var moved = operation
+      (moved.zone, moved.node, moved.nodeID) = (zone, pointer.id, pointer.nodeID)
+      try transaction.operations.update(moved)
+    }
+  }
+
+  private func forgetCaches() {
+    transaction.nodes.invalidate()
+    transaction.operations.invalidate()
+    transaction.unreadable.invalidate()
+    transaction.delegateFailures.invalidate()
+  }
+}

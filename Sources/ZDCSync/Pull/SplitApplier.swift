@@ -1,0 +1,163 @@
+internal import ZDCAccounts
+internal import ZDCClientStore
+internal import ZDCCrypto
+internal import ZDCProtocol
+internal import ZDCSupport
+
+/// Applies a split of the parent zone's log to this device, inside the transaction that applies its commit
+/// (PROTOCOL 3.7 "Splits").
+///
+/// The nodes keep their rows, with links, tags, files and queued changes, and belong to the new zone. The node at the top
+/// becomes that zone's root; a pointer takes its name and place. If this user is no member of the new zone, the nodes end
+/// here as after any loss of access.
+struct SplitApplier {
+  let session: SyncSession
+  /// The parent zone.
+  let zone: Int64
+  let transaction: ZDCReadWriteTransaction
+  let writers: WriterKeys
+  let split: ZoneSplit
+  let origin: SplitOrigin?
+  /// The new zone; nil if this device does not follow it from here on.
+  let branch: Int64?
+  let receivedMs: UInt64
+
+  private var nodes: NodeStore { transaction.nodes }
+  private var top: NodeID { split.zone.root }
+
+  func apply(_ commit: ZoneCommit, _ departed: (top: LogNode, all: [NodeID])?, parentList: ZoneACL?) throws {
+    guard let departed else { return }
+    if let origin { try split.check(origin.genesis) }
+    guard let origin, let branch else { return try endAccess(departed) }
+    try begin(origin, branch)
+    try move(departed, to: branch, pointer: try pointer(in: commit, below: departed.top.parent))
+    let isSameList = parentList.map { $0.fields.inherited().permissionsByUser == origin.acl.fields.permissionsByUser }
+    guard commit.fields.writer != session.user || isSameList == false else { return }
+    try AccessChange(session: session, zone: branch, transaction: transaction).announce()
+  }
+
+  /// Verifies and pins the first commit of the new zone.
+  private func begin(_ origin: SplitOrigin, _ branch: Int64) throws {
+    guard var row = try transaction.zones.zone(id: branch) else { return }
+    let genesis = origin.genesis
+    var state = LogNodeStore(db: transaction.database, zone: branch, commit: genesis, pending: true)
+    row.head = try ZoneReplay(identities: writers).advance(
+      genesis, acl: origin.acl, list: split.list, after: nil, to: &state
+    ).head
+    try CommitLogStore(db: transaction.database, zone: branch).insert(genesis, isOwn: false, raisesKeys: true)
+    row.listSeq = 0
+    try ZoneKeys(session: session, transaction: transaction).take(origin.acl, origin.grants, row: &row)
+    try transaction.zones.update(row)
+    transaction.cloudState.forget(zone: branch)
+    transaction.signal(.queue(localUser: session.localUser))
+    transaction.afterCommit { [session] in session.newZones.withLock { _ = $0.insert(branch) } }
+  }
+
+  /// Returns the pointer that the commit puts in the branch's place: the first new node there.
+  private func pointer(in commit: ZoneCommit, below parent: NodeID) throws -> NodeID? {
+    let leaves = transaction.leaves(zone: zone)
+    for case .put(let put) in commit.fields.operations where put.parent == parent {
+      if try leaves.isNew(put.node) { return put.node }
+    }
+    return nil
+  }
+
+  // MARK: Members
+
+  private func move(_ departed: (top: LogNode, all: [NodeID]), to branch: Int64, pointer: NodeID?) throws {
+    let rows = BranchRows(transaction, from: zone, to: branch)
+    guard let before = try nodes.node(zone: zone, nodeID: top) else {
+      // This device has deleted the node, or not read it yet. Nodes that it moved out before count as deleted.
+      try removal.apply(LogNodeStore.Removal(top: top, all: departed.all))
+      try rows.moveCloudNodes()
+      return try rows.readLostNodes()
+    }
+    // Nodes of the parent zone that this device has moved into the branch, by moves that were not sent.
+    try removal.returnSurvivors(below: before, gone: Set(departed.all))
+    guard let root = try nodes.node(id: before.id) else { return }
+    let mount = try pointer.map { try insertPointer($0, inPlaceOf: root) }
+    try rows.moveCloudNodes()
+    try rows.makeRoot(try nodes.node(id: root.id) ?? root)
+    if let mount { try transaction.mounts.set(zone: branch, at: mount.id) }
+    try returnMovedOut(rows, below: root)
+    try rows.moveLocalNodes(below: root.id)
+    if let mount { try rows.moveMoves(of: root, to: mount) }
+    try rows.readLostNodes()
+  }
+
+  private var removal: RemoteRemoval {
+    RemoteRemoval(session: session, zone: zone, transaction: transaction, receivedMs: receivedMs)
+  }
+
+  /// Inserts the pointer before its record is read, so that the branch is never without a place.
+  private func insertPointer(_ node: NodeID, inPlaceOf root: NodeRow) throws -> NodeRow {
+    var row = NodeRow(
+      uuid: UUIDv7.make(atMs: session.now()), zone: zone, nodeID: node, parent: root.parent, depth: root.depth,
+      nameTag: root.nameTag, name: root.name, key: .random(), keyGen: 1, createdMs: root.createdMs)
+    row.unused = RecordPrivate(name: nil, createdMs: 0, pointer: split.pointer(owner: owner))
+    try nodes.insert(&row)
+    try transaction.leaves(zone: zone).set(.pending, node)
+    return row
+  }
+
+  private var owner: UserID { origin?.acl.fields.owner ?? session.user }
+
+  /// Moves nodes of the branch back that this device has moved out of it, by moves that were not sent: nodes do not move
+  /// between zones.
+  private func returnMovedOut(_ rows: BranchRows, below root: NodeRow) throws {
+    let places = LocalTreeResolver(session: session, transaction: transaction)
+    for row in try rows.nodesElsewhere(than: root.id) {
+      guard try !nodes.isNode(row.id, atOrBelow: root.id), let current = try nodes.node(id: row.id) else { continue }
+      _ = try places.returnToCloudPlace(current)
+    }
+  }
+
+  // MARK: Others
+
+  /// Removes the nodes here. The owner's signature on the split is the proof that this user lost access to them.
+  private func endAccess(_ departed: (top: LogNode, all: [NodeID])) throws {
+    let gone = Set(departed.all)
+    for operation in try transaction.operations.deletes(zone: zone) where gone.contains(operation.nodeID) {
+      try transaction.operations.delete(id: operation.id)
+    }
+    try transaction.unreadable.forgetPast(zone: zone)
+    let lost = LostAccess(session: session, zone: zone, transaction: transaction, receivedMs: receivedMs)
+    for node in departed.all {
+      guard let row = try nodes.node(zone: zone, nodeID: node) else { continue }
+      if let parent = try row.parent.flatMap({ try nodes.nodeID(of: $0) }), gone.contains(parent) { continue }
+      try removal.returnSurvivors(below: row, gone: gone)
+      try lost.remove(row)
+    }
+  }
+
+  // MARK: This device's own split
+
+  /// Applies the records of an accepted request: those of the pointer and of the new zone's root.
+  func applyOwnRecords(_ page: PageContents, receivedMs: UInt64) throws {
+    guard let branch else { return }
+    for (zone, isRoot) in [(zone, false), (branch, true)] {
+      let leaves = transaction.leaves(zone: zone)
+      for var record in page.records.values.filter({ isRoot == ($0.record.fields.node == top) }) {
+        let node = record.record.fields.node
+        guard try leaves.pendingLeaf(node)?.leaf.record == record.record.hash else { continue }
+        record.receivedMs = receivedMs
+        var applier = try ChangeApplier(session: session, zone: zone, transaction: transaction)
+        _ = try applier.apply(record, node: node)
+        try applier.finishBatch()
+      }
+    }
+  }
+}
+
+extension ZoneSplit {
+  /// The pointer to the new zone in the owner's tree.
+  func pointer(owner: UserID) -> PointerTarget {
+    PointerTarget(owner: owner, zone: zone, node: zone.root, genesis: genesis, seq: 0, head: genesis)
+  }
+}
+
+extension ZoneACL.Fields {
+  fileprivate var permissionsByUser: [UserID: ZoneACL.Permissions] {
+    Dictionary(uniqueKeysWithValues: entries.map { ($0.user, $0.permissions) })
+  }
+}

@@ -1,0 +1,131 @@
+internal import ZDCAccounts
+internal import ZDCClientAPI
+internal import ZDCClientStore
+internal import ZDCProtocol
+
+/// The beginning of a zone that was split off, as the server shows it, not yet verified.
+struct SplitOrigin: Sendable {
+  let genesis: ZoneCommit
+  let acl: ZoneACL
+  let grants: [GrantHash: Grant]
+
+  /// - Returns: Nil if a page does not contain the commit.
+  init?(_ hash: CommitHash, in page: PageContents) {
+    guard let item = page.commits.first(where: { $0.commit.hash == hash }), let acl = page.acl(of: item.commit) else {
+      return nil
+    }
+    (genesis, self.acl, grants) = (item.commit, acl, page.grants)
+  }
+}
+
+/// What replay needs besides a page, because it runs in a transaction and cannot wait: the beginnings of the zones that
+/// the page's commits split off, and the state with which the page's own zone begins.
+struct ZoneOrigins: Sendable {
+  var branches: [CommitHash: SplitOrigin] = [:]
+  var state: StateList?
+  /// Whether the page is a request of this device, which may contain commits of several zones.
+  var isOwnRequest = false
+
+  init() {}
+
+  /// The origins in an accepted request of this device.
+  init(ownRequest page: PageContents) {
+    isOwnRequest = true
+    for item in page.commits where item.commit.fields.genesisState != nil {
+      branches[item.commit.hash] = SplitOrigin(item.commit.hash, in: page)
+    }
+  }
+
+  /// Adds the origins of another page of the same log.
+  mutating func add(_ other: ZoneOrigins) {
+    branches.merge(other.branches) { old, _ in old }
+    state = state ?? other.state
+  }
+
+  /// Returns the row of the zone that a commit splits off, and inserts it if the genesis names this user as a member; nil
+  /// if this device does not follow the zone, or knows its nodes already.
+  func branchZone(
+    of commit: ZoneCommit, parent: ZoneRow, user: UserID, _ transaction: ZDCReadWriteTransaction
+  ) throws -> Int64? {
+    guard let (node, genesis) = commit.fields.split, let origin = branches[genesis],
+      origin.acl.fields.entry(for: user) != nil
+    else { return nil }
+    let zone = ZoneID(tree: parent.zone.tree, root: node)
+    if let known = try transaction.zones.zone(localUser: parent.localUser, zone) {
+      return known.head == nil ? known.id : nil
+    }
+    var row = ZoneRow(
+      localUser: parent.localUser, appTreeID: parent.appTreeID, trunk: parent.trunk, zone: zone, owner: parent.owner,
+      genesis: genesis)
+    try transaction.zones.insert(&row)
+    return row.id
+  }
+}
+
+extension ZoneCommit.Fields {
+  /// The branch that the commit splits off, and the first commit of its zone.
+  var split: (node: NodeID, genesis: CommitHash)? {
+    for case .split(let node, let genesis, _) in operations { return (node, genesis) }
+    return nil
+  }
+}
+
+extension ZonePuller {
+  /// Fetches what the replay of a page needs.
+  ///
+  /// - Parameter row: The zone before the page.
+  func origins(of page: PageContents, _ row: ZoneRow) async throws -> ZoneOrigins {
+    var origins = ZoneOrigins()
+    let known = row.head?.seq
+    for item in page.commits where known.map({ item.commit.fields.seq > $0 }) ?? true {
+      guard let (node, genesis) = item.commit.fields.split else { continue }
+      let zone = ZoneID(tree: row.zone.tree, root: node)
+      origins.branches[genesis] = try await origin(genesis, of: zone, parent: row)
+    }
+    if row.head == nil, let state = page.commits.first?.commit.fields.genesisState {
+      origins.state = try await stateList(of: row.zone, count: state.count)
+    }
+    return origins
+  }
+
+  private func origin(_ genesis: CommitHash, of zone: ZoneID, parent: ZoneRow) async throws -> SplitOrigin? {
+    if let own = try await ownOrigin(genesis) { return own }
+    let page: PageContents
+    do {
+      page = try PageContents(try await session.api.commitPage(zone, after: nil, withRecords: false).body)
+    } catch let error as ServerError where error.code == .notFound && parent.owner != nil {
+      // Not a member of the new zone.
+      return nil
+    } catch let error as ZDCSecurityError {
+      throw Doubt(error.with(zone: zone), isSigned: false)
+    }
+    // Another first commit than the one that the owner signed is the server's doing.
+    guard let origin = SplitOrigin(genesis, in: page) else {
+      throw Doubt(ZDCSecurityError(.splitMismatch, zone: zone), isSigned: false)
+    }
+    if parent.owner != nil, origin.acl.fields.entry(for: session.user) != nil { try await accept(zone) }
+    return origin
+  }
+
+  /// Follows a zone that was split off from one that the user has accepted. A user who has lost access to it since reads
+  /// in its log that they have.
+  private func accept(_ zone: ZoneID) async throws {
+    do { try await session.api.acceptZone(zone) } catch let error as ServerError where error.code == .notFound {}
+  }
+
+  private func ownOrigin(_ genesis: CommitHash) async throws -> SplitOrigin? {
+    let request = try await session.database.asyncRead { [zone] transaction in
+      try InFlightStore(transaction: transaction).request(zone: zone)
+    }
+    return try request.flatMap { SplitOrigin(genesis, in: try PageContents($0.body)) }
+  }
+
+  /// Fetches the state with which a zone begins. Replay compares it with the root that the genesis names.
+  private func stateList(of zone: ZoneID, count: UInt64) async throws -> StateList {
+    do {
+      return try StateList(try await session.api.stateList(zone, count: count))
+    } catch let error as ZDCSecurityError {
+      throw Doubt(error.with(zone: zone), isSigned: false)
+    }
+  }
+}

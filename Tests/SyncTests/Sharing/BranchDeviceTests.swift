@@ -1,0 +1,185 @@
+import Foundation
+import Testing
+import ZDCCrypto
+import ZDCProtocol
+import ZeroDarkCloudTesting
+
+@testable import ZDCSync
+@testable import ZeroDarkCloud
+
+/// Several devices of an owner through a split: offline, at the same moment, killed, and without an answer.
+struct BranchDeviceTests {
+  typealias People = ListChangeTests.People
+
+  private struct Devices {
+    let people: People
+    let second: TestDevice
+
+    init(_ world: TestWorld) async throws {
+      people = try await People(world)
+      try await BranchTests.create(people.alice)
+      try await people.alice.sync()
+      second = try await world.device("second")
+      try await second.sync()
+      try await second.download()
+      try await second.meet(people.bob)
+    }
+
+    /// Expects that both devices of the owner show the same, and the member the branch.
+    func expectConvergence(branch: String = "/home/list") async throws {
+      let (alice, bob) = (people.alice, people.bob)
+      try await people.world.settle(alice, second, bob)
+      #expect(try await second.tree() == alice.tree())
+      try await bob.accept(try await alice.cloudID(branch), of: alice)
+      try await people.world.settle(alice, second, bob)
+      let top = "detached:/" + (try await alice.cloudID(branch))
+      #expect(try await bob.branch(top, versions: true) == alice.branch(branch, versions: true))
+    }
+
+    func zoneCount(_ device: TestDevice) async throws -> Int {
+      try await device.database.read { try $0.zones.zones(localUser: 1).filter { !$0.isTrunk }.count }
+    }
+  }
+
+  @Test("a device that was offline keeps its changes inside, of, into and out of the branch")
+  func anOfflineDeviceFollows() async throws {
+    try await TestWorld.run { world in
+      let devices = try await Devices(world)
+      let (alice, second) = (devices.people.alice, devices.second)
+      let uuid = try await second.node("/home/list").uuid
+      let inner = try await second.node("/home/list/a/b/c").uuid
+      try await alice.share("/home/list", with: devices.people.bob)
+      try await alice.sync()
+      try await second.edit("/home/list/a", "edited")
+      try await second.move("/home/list/g", to: "/home/list/d/g")
+      try await second.create("/home/list/d/new", "new")
+      try await second.delete("/home/list/h/i")
+      try await second.rename("/home/list", to: "renamed")
+      // These two cannot be: nodes do not move between zones.
+      try await second.move("/home/renamed/h", to: "/h")
+      try await second.move("/other", to: "/home/renamed/other")
+      try await second.edit("/home/renamed/other", "edited too")
+      _ = second.recorder.take()
+      try await devices.expectConvergence(branch: "/home/renamed")
+      #expect(try await second.node("/home/renamed").uuid == uuid)
+      #expect(try await second.node("/home/renamed/a/b/c").uuid == inner)
+      #expect(
+        try await alice.tree(versions: false) == """
+          /home
+          /home/renamed  "top"
+          /home/renamed/a  "edited"
+          /home/renamed/a/b  "2"
+          /home/renamed/a/b/c  "3"
+          /home/renamed/d
+          /home/renamed/d/e  "5"
+          /home/renamed/d/e/f  "6"
+          /home/renamed/d/g  "7"
+          /home/renamed/d/new  "new"
+          /home/renamed/h  "8"
+          /other  "edited too"
+          """)
+      let entries = try await second.write { _, cloud in cloud.mergeJournal() }
+      #expect(entries.filter { $0.kind == .moveDropped }.count == 2)
+    }
+  }
+
+  @Test("a branch that a device has deleted offline: the delete of the top does not end the branch")
+  func anOfflineDelete() async throws {
+    try await TestWorld.run { world in
+      let devices = try await Devices(world)
+      let (alice, second) = (devices.people.alice, devices.second)
+      try await alice.share("/home/list", with: devices.people.bob)
+      try await alice.sync()
+      try await second.delete("/home/list/d")
+      try await devices.expectConvergence()
+      #expect(try await alice.branch("/home/list/d") == nil)
+    }
+  }
+
+  @Test("two devices share the same node at the same moment: one zone, one pointer, both members")
+  func bothDevicesShareAtOnce() async throws {
+    try await TestWorld.run { world in
+      let devices = try await Devices(world)
+      let (alice, second, bob) = (devices.people.alice, devices.second, devices.people.bob)
+      try await second.meet(devices.people.carol)
+      try await alice.share("/home/list", with: bob)
+      try await second.share("/home/list", with: devices.people.carol, "r")
+      try await second.edit("/home/list/a/b", "second")
+      alice.network.fail(.before { try await second.sync() }, "POST", Routes.commits)
+      try await alice.sync()
+      try await devices.expectConvergence()
+      #expect(try await alice.members(bob, devices.people.carol, of: "/home/list") == ["bob": "rw", "carol": "r"])
+      for device in [alice, second] { #expect(try await devices.zoneCount(device) == 1) }
+    }
+  }
+
+  @Test("a new device of the owner reads the split in the log")
+  func aNewDevice() async throws {
+    try await TestWorld.run { world in
+      let devices = try await Devices(world)
+      let alice = devices.people.alice
+      try await alice.share("/home/list", with: devices.people.bob)
+      try await alice.sync()
+      try await alice.edit("/home/list/a", "later")
+      try await alice.edit("/home/list", "the top, later")
+      try await devices.expectConvergence()
+      let third = try await world.device("third")
+      try await third.sync()
+      try await third.download()
+      #expect(try await third.tree() == alice.tree())
+      #expect(third.recorder.take().contains("new /home/list"))
+      try await third.create("/home/list/third", "3")
+      try await world.settle(third, alice)
+      #expect(try await third.tree() == alice.tree())
+    }
+  }
+
+  @Test("killed after each of its transactions, a split happens once", arguments: [TestDevice.Network.dead, .alive])
+  func killedAnywhere(network: TestDevice.Network) async throws {
+    try await TestWorld.run { world in
+      let people = try await People(world)
+      let (alice, bob) = (people.alice, people.bob)
+      let second = try await world.device("second")
+      var kills = 0
+      for commits in 0..<14 {
+        let (top, inner) = ("/list\(commits)", "/list\(commits)/inner")
+        try await alice.create(top, "top")
+        try await alice.create(inner, "inner")
+        try await alice.sync()
+        try await alice.share(top, with: bob)
+        try await alice.edit(inner, "edited")
+        alice.die(afterCommits: commits, network: network)
+        do { try await alice.sync() } catch { #expect(alice.isDead, "\(error)") }
+        let isKilled = alice.isDead
+        if isKilled { kills += 1 }
+        try await alice.relaunch()
+        try await world.settle(alice, second)
+        #expect(try await alice.queueCount() == 0)
+        #expect(try await second.tree() == alice.tree())
+        #expect(try await alice.members(bob, of: inner) == ["bob": "rw"])
+        let zones = try await alice.database.read { try $0.zones.zones(localUser: 1).filter { !$0.isTrunk }.count }
+        #expect(zones == commits + 1)
+        if !isKilled { break }
+      }
+      #expect(kills >= 3 && kills < 14, "\(kills)")
+    }
+  }
+
+  @Test("a lost answer, a lost request, a request received twice: one zone, one pointer", arguments: 0..<3)
+  func lostAnswers(_ number: Int) async throws {
+    try await TestWorld.run { world in
+      let devices = try await Devices(world)
+      let (alice, second) = (devices.people.alice, devices.second)
+      try await alice.share("/home/list", with: devices.people.bob)
+      let fault: Fault = [.loseResponse, .loseRequest, .duplicate][number]
+      alice.network.fail(fault, "POST", Routes.commits)
+      do { try await alice.sync() } catch { #expect(error is TransportError) }
+      // Another commit follows before the device asks again.
+      try await second.edit("/home/list/a/b/c", "second")
+      try await second.sync()
+      try await alice.edit("/home/list/a", "alice")
+      try await devices.expectConvergence()
+      for device in [alice, second] { #expect(try await devices.zoneCount(device) == 1) }
+    }
+  }
+}
