@@ -72,6 +72,10 @@ extension MemoryTransaction {
     tables.zones[zone]?.grants[MemoryTables.GrantKey(user: user, hash: hash)]
   }
 
+  func list(before seq: UInt64, of zone: ZoneKey) -> [UInt8]? {
+    tables.zones[zone]?.log.prefix(Int(clamping: seq)).last { $0.row.acl != nil }?.row.acl
+  }
+
   func stateBytes(of zone: ZoneKey) -> UInt64? {
     let parts = tables.zones[zone]?.state ?? []
     return parts.isEmpty ? nil : UInt64(parts.reduce(0) { $0 + $1.count })

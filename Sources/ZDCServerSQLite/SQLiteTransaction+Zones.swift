@@ -126,6 +126,15 @@ extension SQLiteTransaction {
     }
   }
 
+  func list(before seq: UInt64, of zone: ZoneKey) throws -> [UInt8]? {
+    try db.first(
+      """
+      SELECT a.bytes FROM commits c JOIN acls a ON a.id = c.acl
+      WHERE c.zone = ? AND c.seq < ? AND c.acl IS NOT NULL ORDER BY c.seq DESC LIMIT 1
+      """, .int(zone.rawValue), .ms(seq)
+    ) { $0.bytes(0) }
+  }
+
   func stateBytes(of zone: ZoneKey) throws -> UInt64? {
     try db.first("SELECT sum(length(bytes)) FROM states WHERE zone = ?", .int(zone.rawValue)) { row in
       row.isNull(0) ? nil : row.unsigned(0)

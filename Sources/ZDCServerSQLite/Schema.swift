@@ -63,6 +63,10 @@ enum Schema {
     DROP INDEX files;
     CREATE INDEX files ON blobs(blob_id) WHERE content IS NULL;
     """,
+    """
+    -- Few commits have a list; the one before a page is found without reading the others.
+    CREATE INDEX commits_with_lists ON commits(zone, seq) WHERE acl IS NOT NULL;
+    """,
   ]
 
   private static let sqlSteps = [

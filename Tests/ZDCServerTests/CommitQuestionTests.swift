@@ -152,6 +152,7 @@ private final class CountingReader: MetadataReader {
   func grant(zone: ZoneKey, user: UserID, hash: GrantHash) throws -> [UInt8]? {
     try asked.grant(zone: zone, user: user, hash: hash)
   }
+  func list(before seq: UInt64, of zone: ZoneKey) throws -> [UInt8]? { try asked.list(before: seq, of: zone) }
   func stateBytes(of zone: ZoneKey) throws -> UInt64? { try asked.stateBytes(of: zone) }
   func statePart(_ index: Int, of zone: ZoneKey) throws -> [UInt8]? { try asked.statePart(index, of: zone) }
   func nodes(_ ids: [NodeID], in zone: ZoneKey) throws -> [NodeRow] { try asked.nodes(ids, in: zone) }

@@ -12,6 +12,20 @@ struct CommitPage: Sendable {
   var last: UInt64?
 }
 
+/// The part of a zone's log that a caller asks for.
+struct PageRequest: Sendable {
+  /// Nil for the log from its genesis.
+  var after: UInt64?
+  /// Whether the live records of the page's puts follow.
+  var withRecords = false
+  /// Whether an access list may come as an edit of the one before.
+  var withEdits = false
+  /// The maximum length of the page.
+  var room = Limits.pageBytes
+  /// Whether the page may have no commit although there are some, because the first one is too long.
+  var isPartial = false
+}
+
 /// The answer to a request for records.
 struct RecordBundle: Sendable {
   var body: [UInt8]
@@ -41,26 +55,22 @@ enum Zones {
   ///
   /// A former member gets the commits up to the one that removed them, and no records. A page never splits a commit.
   /// Records that do not fit are left out: the client requests them by node and hash.
-  ///
-  /// - Parameters:
-  ///   - room: the maximum length of the page.
-  ///   - isPartial: whether the page may have no commit although there are some, because the first one is too long.
   static func page(
-    _ id: ZoneID, for user: UserID, after: UInt64?, withRecords: Bool, room: Int = Limits.pageBytes,
-    isPartial: Bool = false, in reader: any MetadataReader
+    _ id: ZoneID, for user: UserID, _ request: PageRequest, in reader: any MetadataReader
   ) throws -> CommitPage {
     let log = try Access.log(id, of: user, in: reader)
-    let zone = log.zone
+    let (zone, room) = (log.zone, request.room)
+    var lists = PageLists(zone: zone.key, withEdits: request.withEdits, reader: reader)
     var commits = Bundle.Writer()
     var records = Bundle.Writer()
     var damaged: [RecordDamaged] = []
-    var last = after
-    try reader.commits(of: zone.key, after: after, withRecords: withRecords && !log.hasEnded) { row in
+    var last = request.after
+    try reader.commits(of: zone.key, after: last, withRecords: request.withRecords && !log.hasEnded) { row in
       guard row.seq <= log.status.seq else { return false }
-      let items = try items(of: row, zone: zone, user: user, in: reader)
+      let items = try items(of: row, lists: &lists, user: user, in: reader)
       let live = bundle(row.records, room: room - items.count)
       let length = commits.count + records.count + items.count + live.count
-      guard length <= room || commits.count == 0 && !isPartial else { return false }
+      guard length <= room || commits.count == 0 && !request.isPartial else { return false }
       commits.append(items: items)
       records.append(items: live)
       damaged += row.damaged
@@ -77,13 +87,16 @@ enum Zones {
   /// Returns pages of several zones' logs, in the order requested. The answer ends before the zone for whose next
   /// commit there is no room; the first zone always has one.
   static func pages(
-    _ positions: [ZonePosition], for user: UserID, withRecords: Bool, in reader: any MetadataReader
+    _ positions: [ZonePosition], for user: UserID, _ request: PageRequest, in reader: any MetadataReader
   ) throws -> (body: [UInt8], damaged: [(zone: ZoneID, records: [RecordDamaged])]) {
     var out = ByteWriter()
     var damaged: [(zone: ZoneID, records: [RecordDamaged])] = []
     for position in positions {
-      let room = Limits.pageBytes - out.bytes.count - ZonePage.headerBytes
-      guard let page = try readable(position, user, withRecords, room: room, out.bytes.isEmpty, in: reader) else {
+      var request = request
+      request.after = position.after
+      request.room = Limits.pageBytes - out.bytes.count - ZonePage.headerBytes
+      request.isPartial = !out.bytes.isEmpty
+      guard let page = try readable(position.zone, user, request, in: reader) else {
         ZonePage(zone: position.zone, log: nil).append(to: &out)
         continue
       }
@@ -97,25 +110,22 @@ enum Zones {
 
   /// Returns a page of the zone; nil if the user may not see it.
   private static func readable(
-    _ position: ZonePosition, _ user: UserID, _ withRecords: Bool, room: Int, _ isFirst: Bool,
-    in reader: any MetadataReader
+    _ zone: ZoneID, _ user: UserID, _ request: PageRequest, in reader: any MetadataReader
   ) throws -> CommitPage? {
-    do {
-      return try page(
-        position.zone, for: user, after: position.after, withRecords: withRecords, room: room, isPartial: !isFirst,
-        in: reader)
-    } catch let error as ServerError where error.code == .notFound { return nil }
+    do { return try page(zone, for: user, request, in: reader) } catch let error as ServerError
+      where error.code == .notFound
+    { return nil }
   }
 
   /// Returns the access list that the commit introduced, the caller's own grant, and the commit.
   private static func items(
-    of row: CommitRow, zone: ZoneRow, user: UserID, in reader: any MetadataReader
+    of row: CommitRow, lists: inout PageLists, user: UserID, in reader: any MetadataReader
   ) throws -> [UInt8] {
     var writer = Bundle.Writer(capacity: row.bytes.count + 16)
     if let bytes = row.acl {
-      writer.append(acl: bytes)
-      if let entry = try ZoneACL(bytes).fields.entry(for: user),
-        let grant = try reader.grant(zone: zone.key, user: user, hash: entry.wrapHash)
+      let list = try lists.append(bytes, ofCommit: row.seq, to: &writer)
+      if let entry = list.fields.entry(for: user),
+        let grant = try reader.grant(zone: lists.zone, user: user, hash: entry.wrapHash)
       {
         writer.append(grant: grant)
       }

@@ -52,7 +52,8 @@ enum ZoneRoutes {
       await core.coordination.ended(.failed, in: zones.filter { $0 != stale.zone }, of: writer)
       let (page, mayWrite) = try await call.read { reader in
         let mayWrite = try Access.mayWrite(in: stale.zone, user: user, in: reader)
-        return (try Zones.page(stale.zone, for: user, after: stale.after, withRecords: true, in: reader), mayWrite)
+        let request = PageRequest(after: stale.after, withRecords: true)
+        return (try Zones.page(stale.zone, for: user, request, in: reader), mayWrite)
       }
       call.report(page.damaged, in: stale.zone)
       if mayWrite { await core.coordination.ended(.lost, in: [stale.zone], of: writer) }
@@ -115,31 +116,37 @@ enum ZoneRoutes {
   static func page(_ call: Call) async throws -> Response {
     let user = try call.user
     let zone = try call.zone()
-    let after = try call.number("after")
-    guard try call.number("whole") != 1 else { return try await wholeLog(call, zone, after: after) }
-    let withRecords = try call.number("records") == 1
-    let page = try await call.read { reader in
-      try Zones.page(zone, for: user, after: after, withRecords: withRecords, in: reader)
-    }
+    let request = try pageRequest(call, after: try call.number("after"))
+    guard try call.number("whole") != 1 else { return try await wholeLog(call, zone, request) }
+    let page = try await call.read { try Zones.page(zone, for: user, request, in: $0) }
     call.report(page.damaged, in: zone)
     return try .page(page, for: call)
   }
 
+  private static func pageRequest(_ call: Call, after: UInt64? = nil) throws -> PageRequest {
+    PageRequest(
+      after: after, withRecords: try call.number("records") == 1, withEdits: try call.number("edits") == 1)
+  }
+
   /// Streams the log up to its head in slices, without records. A new slice is read only when the client has taken the
   /// one before, and the user's rights are checked for each.
-  private static func wholeLog(_ call: Call, _ zone: ZoneID, after: UInt64?) async throws -> Response {
+  private static func wholeLog(_ call: Call, _ zone: ZoneID, _ request: PageRequest) async throws -> Response {
     let share = try call.answerShare(of: logSliceBytes + Limits.commitBytes + Limits.aclBytes)
     let user = try call.user
-    let first = try await slice(call, zone, user, after: after)
+    var slice = request
+    (slice.withRecords, slice.room) = (false, logSliceBytes)
+    let first = try await page(call, zone, user, slice)
+    let rest = slice
     let channel = call.context.channel
     let body = ResponseBody { writer in
-      var page = first
+      var (next, slice) = (first, rest)
       while true {
-        try await writer.write(ByteBuffer(bytes: page.body))
-        call.core.metrics.countBytes(out: page.body.count)
-        guard let last = page.last, last < first.seq, !page.body.isEmpty else { break }
+        try await writer.write(ByteBuffer(bytes: next.body))
+        call.core.metrics.countBytes(out: next.body.count)
+        guard let last = next.last, last < first.seq, !next.body.isEmpty else { break }
         try await channel.untilWritable()
-        page = try await slice(call, zone, user, after: last)
+        slice.after = last
+        next = try await page(call, zone, user, slice)
       }
       withExtendedLifetime(share) {}
       try await writer.finish(nil)
@@ -147,12 +154,10 @@ enum ZoneRoutes {
     return .log(head: first, body)
   }
 
-  private static func slice(
-    _ call: Call, _ zone: ZoneID, _ user: UserID, after: UInt64?
+  private static func page(
+    _ call: Call, _ zone: ZoneID, _ user: UserID, _ request: PageRequest
   ) async throws -> CommitPage {
-    try await call.read { reader in
-      try Zones.page(zone, for: user, after: after, withRecords: false, room: logSliceBytes, in: reader)
-    }
+    try await call.read { try Zones.page(zone, for: user, request, in: $0) }
   }
 
   private static let logSliceBytes = 512 << 10
@@ -161,8 +166,8 @@ enum ZoneRoutes {
   static func pages(_ call: Call) async throws -> Response {
     let user = try call.user
     let positions = try ZonePosition.all(try await call.bytes())
-    let withRecords = try call.number("records") == 1
-    let answer = try await call.read { try Zones.pages(positions, for: user, withRecords: withRecords, in: $0) }
+    let request = try pageRequest(call)
+    let answer = try await call.read { try Zones.pages(positions, for: user, request, in: $0) }
     for (zone, damaged) in answer.damaged { call.report(damaged, in: zone) }
     return try .octets(answer.body, for: call)
   }

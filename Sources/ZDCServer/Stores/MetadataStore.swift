@@ -108,6 +108,8 @@ package protocol MetadataReader: AnyObject {
     of zone: ZoneKey, after: UInt64?, withRecords: Bool, _ body: (CommitRow) throws -> Bool
   ) throws
   func grant(zone: ZoneKey, user: UserID, hash: GrantHash) throws -> [UInt8]?
+  /// Returns the newest access list that a commit before this number introduced. Reads no commits without a list.
+  func list(before seq: UInt64, of zone: ZoneKey) throws -> [UInt8]?
   /// Returns the length of the state list with which the zone began; nil for a zone that was not split off.
   func stateBytes(of zone: ZoneKey) throws -> UInt64?
   /// Returns a part of that list, in order from 0; nil after the last one. A part has at most 1 MiB.
