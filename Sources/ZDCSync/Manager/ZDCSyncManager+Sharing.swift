@@ -117,7 +117,7 @@ extension ZDCSyncManager {
     try await session.api.acceptZone(zone)
     let outer = try await session.database.asyncRead { try session.holder(of: zone, $0) }
     // The split of the branch is not read yet; it takes over the nodes that are here.
-    if let outer { _ = try await engine.pullRound(of: [outer]) { try await $0.pull() }.get() }
+    if let outer { _ = try await engine.pullRound(of: [outer]) { try await $0.pull($1) }.get() }
     let id = try await session.database.asyncReadWrite { try session.follow(zone, of: owner, $0) }
     await engine.follow(zone, row: id)
     _ = try await engine.pullRound(of: [id]) { try await $0.pull($1) }.get()
