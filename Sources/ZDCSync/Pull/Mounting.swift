@@ -1,6 +1,7 @@
 internal import ZDCClientStore
 internal import ZDCCrypto
 internal import ZDCProtocol
+internal import ZDCSupport
 
 /// Decides which zone is shown in place of a pointer.
 ///
@@ -40,5 +41,44 @@ struct Mounting {
       guard let pointer = try pointers.first(where: { try self.zone(for: $0) == zone.id }) else { continue }
       return try transaction.mounts.set(zone: zone.id, at: pointer.id)
     }
+  }
+
+  /// Queues a new pointer at the top of the home trunk to a zone of this user's own that was shown in place of a deleted
+  /// one (S-8). All devices of the user give it the same ID.
+  func remount(zone id: Int64, inPlaceOf pointer: NodeRow, _ places: LocalTreeResolver) throws {
+    guard let zone = try transaction.zones.zone(id: id), zone.owner == nil, let genesis = zone.genesis,
+      try transaction.mounts.pointer(ofZone: id) == nil,
+      let home = try transaction.zones.trunk(zone.trunk, localUser: zone.localUser, appTreeID: zone.appTreeID),
+      let top = try transaction.nodes.root(zone: home.id)
+    else { return }
+    let target = PointerTarget(
+      owner: session.user, zone: zone.zone, node: zone.zone.root, genesis: genesis, seq: 0, head: genesis)
+    let node = target.nodeID(after: pointer.nodeID)
+    let isUsed = try transaction.leaves(zone: home.id).leaf(node) != nil
+    guard try !isUsed && transaction.nodes.node(zone: home.id, nodeID: node) == nil else { return }
+    let name = try places.freeName(pointer.name, under: top, except: 0)
+    var row = NodeRow(
+      uuid: UUIDv7.make(atMs: session.now()), zone: home.id, nodeID: node, parent: top.id, depth: top.depth + 1,
+      nameTag: try transaction.nodes.keys(of: top).nameTag(folded: name), name: name, key: .random(), keyGen: 1,
+      createdMs: pointer.createdMs)
+    row.unused = RecordPrivate(name: nil, createdMs: 0, pointer: target)
+    try transaction.nodes.insert(&row)
+    try transaction.mounts.set(zone: id, at: row.id)
+    try queueCreation(of: row)
+  }
+
+  private func queueCreation(of row: NodeRow) throws {
+    var operation = OperationRow(
+      uuid: UUIDv7.make(atMs: session.now()), zone: row.zone, kind: .create, node: row.id,
+      nodeUUID: try transaction.shown(row).uuid, nodeID: row.nodeID, createdMs: session.now())
+    try transaction.operations.insert(&operation)
+    transaction.signal(.queue(localUser: session.localUser))
+  }
+}
+
+extension PointerTarget {
+  /// The ID of the pointer that takes the place of a deleted one.
+  fileprivate func nodeID(after pointer: NodeID) -> NodeID {
+    NodeID(prefixOf: CommitHash(labelledHash: "remount", zone.tree.bytes, zone.root.bytes, pointer.bytes))
   }
 }

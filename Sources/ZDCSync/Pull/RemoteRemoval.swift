@@ -179,8 +179,10 @@ struct RemoteRemoval {
     let path = try places.path(row)
     try transaction.unlinkBeforeRemoval(of: row, keepLookups: true)
     try nodes.deleteSubtree(of: row.id)
-    for (root, path) in branches {
-      try Mounting(session: session, transaction: transaction).mount(zone: root.zone)
+    for (root, pointer, path) in branches {
+      let mounting = Mounting(session: session, transaction: transaction)
+      try mounting.mount(zone: root.zone)
+      try mounting.remount(zone: root.zone, inPlaceOf: pointer, places)
       _ = try places.announceMove(root, from: path)
     }
     // The node that was shown there has only lost its place.
@@ -191,11 +193,14 @@ struct RemoteRemoval {
     try transaction.endRemoval()
   }
 
-  /// Returns the roots of zones that are shown below a node, with their paths. The deletion of a pointer does not end the
-  /// zone that it points to.
-  private func mountedBranches(below row: NodeRow) throws -> [(root: NodeRow, path: ZDCTreesystemPath)] {
+  /// Returns the roots of zones that are shown below a node, with their pointers and paths. The deletion of a pointer does
+  /// not end the zone that it points to.
+  private func mountedBranches(
+    below row: NodeRow
+  ) throws -> [(root: NodeRow, pointer: NodeRow, path: ZDCTreesystemPath)] {
     try transaction.mounts.zones(below: row.id).compactMap { zone in
-      try nodes.root(zone: zone).map { ($0, try places.path($0)) }
+      guard let root = try nodes.root(zone: zone) else { return nil }
+      return (root, try transaction.place(of: root), try places.path(root))
     }
   }
 

@@ -216,8 +216,9 @@ package actor ContentPool {
   func stopForgottenUploads() async throws {
     let claims = uploads.mapValues(\.claim.covers)
     if !claims.isEmpty {
-      let forgotten = try await session.database.asyncRead { transaction in
-        try claims.filter { try $0.value.allSatisfy { try transaction.operations.operation(id: $0) == nil } }
+      let forgotten = try await session.database.asyncRead { [zone] transaction in
+        // A node that was split off is another zone's.
+        try claims.filter { try $0.value.allSatisfy { try transaction.operations.operation(id: $0)?.zone != zone } }
       }
       forget(Array(forgotten.keys))
     }

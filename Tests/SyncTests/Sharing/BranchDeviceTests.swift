@@ -182,4 +182,33 @@ struct BranchDeviceTests {
       for device in [alice, second] { #expect(try await devices.zoneCount(device) == 1) }
     }
   }
+
+  @Test(
+    "S-8: who deletes a pointer to a branch that they cannot read ends nothing; both devices of the owner put it back")
+  func aDeletedPointerIsPutBack() async throws {
+    try await TestWorld.run { world in
+      let devices = try await Devices(world)
+      let (alice, second, carol) = (devices.people.alice, devices.second, devices.people.carol)
+      try await alice.share(with: carol)
+      try await alice.sync()
+      try await alice.unshare("/home/list", with: carol)
+      try await alice.sync()
+      try await second.sync()
+      let before = try await alice.branch("/home/list")
+      let uuid = try await second.node("/home/list").uuid
+      try await carol.accept(alice)
+      let leaf = try await carol.node(try carol.path("/home/list", of: alice))
+      #expect(leaf.isPointer)
+      #expect(try await carol.branch(try carol.path("/home/list", of: alice)) == "")
+      try await carol.delete(try carol.path("/home", of: alice))
+      try await carol.sync()
+      // Both read it before either puts the pointer back.
+      try await alice.pull()
+      try await second.pull()
+      try await world.settle(alice, second, carol)
+      #expect(try await second.tree() == alice.tree())
+      #expect(try await alice.branch("/list") == before)
+      #expect(try await second.node("/list").uuid == uuid)
+    }
+  }
 }
