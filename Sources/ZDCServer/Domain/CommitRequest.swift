@@ -67,7 +67,8 @@ package struct CommitRequest: Sendable {
       case .grant(let grant): grants.append(grant)
       case .record(_, _, let record): records[record.hash] = record
       case .commit(_, let commit): try close(commit)
-      case .link, .leaves, .aclEdit, .attach: throw invalid("an item that does not belong in a commit request")
+      case .link, .leaves, .aclEdit, .attach, .envelope:
+        throw invalid("an item that does not belong in a commit request")
       }
     }
 

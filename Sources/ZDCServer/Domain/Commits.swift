@@ -30,6 +30,7 @@ enum Commits {
     let decision = CommitDecision(user: user, quotas: quotas, work: work, now: now, reader: tx, rates: rates)
     let delta = try decision.delta(for: request)
     let statuses = try tx.apply(delta)
+    try Inboxes.takeOver(delta, in: tx)
     let notices = zip(request.parts, zip(delta.zones, statuses)).map { part, applied in
       HeadNotice(status: applied.1, part: part, delta: applied.0)
     }
