@@ -35,6 +35,7 @@ package enum FrameworkSchema {
     migrator.registerMigration("zdc.members") { db in
       for statement in [listChanges, removals, zoneOwner] { try db.execute(sql: statement) }
     }
+    migrator.registerMigration("zdc.messages") { db in try db.execute(sql: messages) }
   }
 
   /// The verified log, one hash per commit. It shows where a server's log diverges, and whether this device made the

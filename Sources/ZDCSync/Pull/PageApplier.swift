@@ -88,6 +88,9 @@ package struct PageApplier {
     }
     try checkFork(commit, head: row.head)
     row.head = try ZoneReplay(identities: writers).apply(commit, acl: acl, after: row.head, to: &state)
+    if row.trunk == .inbox, row.owner == nil {
+      try transaction.messages.setSeen(commit.fields.operations.compactMap(\.putNode), zone: zone)
+    }
     try CommitLogStore(db: transaction.database, zone: zone).insert(
       commit, isOwn: isOwn, raisesKeys: state.raisesKeys)
     if let acl {
@@ -124,4 +127,8 @@ package struct PageApplier {
     let remover = RemoteRemoval(session: session, zone: zone, transaction: transaction, receivedMs: receivedMs)
     for removal in removals { try remover.apply(removal) }
   }
+}
+
+extension ZoneOperation {
+  fileprivate var putNode: NodeID? { if case .put(let put) = self { put.node } else { nil } }
 }

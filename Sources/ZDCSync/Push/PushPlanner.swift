@@ -27,6 +27,8 @@ struct PushPlanner: Sendable {
     case request(InFlightStore.Request)
     case choice(Choice)
     case lists(ListChoice)
+    /// Messages to deliver; empty if the outcome of the last delivery is unknown.
+    case deliveries([OperationRow])
   }
 
   package func due(_ transaction: ZDCReadTransaction) throws -> Due {
@@ -36,6 +38,7 @@ struct PushPlanner: Sendable {
     if let request = try InFlightStore(transaction: transaction).request(zone: zone) { return .request(request) }
     guard let head = row.head else { return .nothing }
     if let lists = try planLists(row, head, transaction) { return .lists(lists) }
+    if let deliveries = try planDeliveries(row, transaction) { return .deliveries(deliveries) }
     guard var choice = try plan(row, head, transaction) else { return .nothing }
     try ask(&choice, transaction)
     return .choice(choice)
@@ -54,6 +57,17 @@ struct PushPlanner: Sendable {
       nowMs: session.now(), limit: .max)
     guard !plan.listChanges.isEmpty else { return nil }
     return ListChoice(zone: row, head: head, changes: plan.listChanges, nextMs: plan.nextMs)
+  }
+
+  /// Returns the deliveries of an outbox that may be sent.
+  private func planDeliveries(_ row: ZoneRow, _ transaction: ZDCReadTransaction) throws -> [OperationRow]? {
+    guard row.trunk == .outbox, row.owner == nil else { return nil }
+    guard try transaction.messages.envelopes(zone: row.id).isEmpty else { return [] }
+    let deliveries = try transaction.messages.deliveries(zone: row.id)
+    let plan = PushPlan(
+      operations: deliveries, dependencies: try transaction.messages.dependencies(zone: row.id), nowMs: session.now(),
+      limit: .max)
+    return plan.deliveries.isEmpty ? nil : plan.deliveries
   }
 
   /// Widens the window while every operation in it waits.

@@ -40,6 +40,7 @@ actor ZonePusher {
     case .request(let request): return try await send(request)
     case .choice(let choice): return try await push(choice, records)
     case .lists(let choice): return try await push(choice)
+    case .deliveries(let due): return try await MessageSender(session: session, zone: zone).send(due)
     }
   }
 
