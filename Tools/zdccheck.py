@@ -66,6 +66,9 @@ DEPTH_AT_CREATION, DEPTH_AFTER_MOVES = 128, 256
 SECTION_BYTES = 16 << 20
 CONTENT_BYTES = 32 << 30
 KEYRING_BYTES = 64 << 10
+ENVELOPE_BYTES = 1 << 20
+MESSAGE_BYTES = 983_040
+MESSAGE_HEADS = 16
 
 # --- primitives (3.0) ------------------------------------------------------------------------------------------------
 
@@ -595,6 +598,7 @@ class Record:
             require(name_tag(parent_key, private["name"]) == self.name_tag, "nameTagMismatch")
         pointer = bool(self.flags & 2)
         require(pointer == (private["pointer"] is not None) and not (pointer and self.content), "recordBindingMismatch")
+        require(private.get("message", self.node) == self.node, "recordBindingMismatch")
         if self.content:
             inner = private["content"]
             check_sizes(inner["sizes"], self.content["cipherLen"])
@@ -636,7 +640,9 @@ def parse_private(plaintext, has_content):
         last = kind
         value = reader.v16()
         require(kind > 2 or value and len(value) % 32 == 0, "nonCanonicalEncoding")
-        require(kind != 3 or len(value) == 48, "nonCanonicalEncoding")
+        require(len(value) == {3: 48, 4: 8, 5: 68}.get(kind, len(value)), "nonCanonicalEncoding")
+        if kind == 5:
+            private["message"] = message_node(value[:32], value[52:])
     reader.padding(32)
     return private
 
@@ -1210,6 +1216,72 @@ def own_child(commit):
     return H("user-child", commit.tree + commit.root + commit.writer)[:16]
 
 
+# --- messages (3.11) -------------------------------------------------------------------------------------------------
+
+
+def message_node(sender, message):
+    return H("message-node", sender + message)[:16]
+
+
+class Envelope:
+    def __init__(self, data):
+        require(len(data) <= ENVELOPE_BYTES, "limitExceeded")
+        reader = Reader(data)
+        reader.preamble(b"ZDME")
+        self.message, self.recipient, self.inbox = reader.take(16), reader.take(32), reader.take(32)
+        self.enc_gen = reader.u32()
+        require(self.enc_gen >= 1, "nonCanonicalEncoding")
+        self.sealed = reader.v32(ENVELOPE_BYTES)
+        reader.finish()
+
+    def open(self, user, inbox, seed):
+        require((self.recipient, self.inbox) == (user, inbox), "messageWrongRecipient")
+        context = self.message + self.recipient + self.inbox + u32(self.enc_gen)
+        try:
+            plaintext = unwrap(seed, "message", context, self.sealed)
+        except Exception as error:
+            raise ZDCError("messageAuthFailed") from error
+        body = parse_body(plaintext)
+        require((body["recipient"], body["inbox"]) == (user, inbox), "messageWrongRecipient")
+        require(body["encGen"] == self.enc_gen, "messageWrongRecipient")
+        require(body["message"] == self.message, "messageAuthFailed")
+        return body
+
+
+def parse_body(plaintext):
+    require(len(plaintext) <= ENVELOPE_BYTES, "limitExceeded")
+    reader = Reader(plaintext)
+    reader.preamble(b"ZDMB")
+    body = {
+        "message": reader.take(16), "sender": reader.take(32), "senderGen": reader.u32(), "device": reader.take(8),
+        "recipient": reader.take(32), "inbox": reader.take(32), "encGen": reader.u32(), "seq": reader.u64()}
+    require(body["seq"] >= 1, "nonCanonicalEncoding")
+    body["timeMs"] = reader.u64()
+    size, root = reader.u64(), reader.take(32)
+    require((size == 0) == (root == ZERO32), "nonCanonicalEncoding")
+    require(size == 0, "unsupportedVersion")
+    body["heads"] = read_heads(reader)
+    kind = reader.u8()
+    require(kind in (1, 2), "unsupportedVersion")
+    body["payload"] = reader.v32(MESSAGE_BYTES)
+    body["signed"] = plaintext[:len(plaintext) - reader.remaining]
+    body["signature"] = reader.take(64)
+    length = max(1024, padme(len(plaintext) - reader.remaining))
+    require(len(plaintext) == length and not any(reader.take(reader.remaining)), "nonCanonicalEncoding")
+    return body
+
+
+def read_heads(reader):
+    count = reader.u16()
+    require(count <= MESSAGE_HEADS, "limitExceeded")
+    heads = []
+    for _ in range(count):
+        zone = reader.take(48)
+        require(not heads or heads[-1][0] < zone, "nonCanonicalEncoding")
+        heads.append((zone, reader.u64(), reader.take(32)))
+    return heads
+
+
 # --- key file --------------------------------------------------------------------------------------------------------
 
 
@@ -1453,6 +1525,18 @@ def change_content(data, steps):
     return data
 
 
+def check_message(case):
+    """A recipient who knows the sender's chain of one link."""
+    body = Envelope(case.bytes("envelope")).open(case.bytes("user"), case.bytes("inbox"), case.bytes("encSeed"))
+    sender = Identity([Link(case.bytes("senderLink"))])
+    require(body["sender"] == sender.user, "messageAuthFailed")
+    public = Directory([sender]).sign_key(body["sender"], body["senderGen"])
+    require(verifies(public, "message", body["signed"], body["signature"]), "messageAuthFailed")
+    case.same("payload", body["payload"])
+    case.same("nodeID", message_node(body["sender"], body["message"]))
+    case.same("seq", body["seq"])
+
+
 def check_key_file(case):
     case.same("key", open_key_file(case.bytes("file"), case.bytes("passphrase")))
 
@@ -1461,7 +1545,7 @@ CHECKS = {
     "account": check_account, "mnemonic": check_mnemonic, "chain": check_chain, "keyring": check_keyring,
     "names": check_names, "name": check_name, "record": check_record, "history": check_history,
     "grant": check_grant, "log": check_log, "split": check_split, "list-edit": check_list_edit,
-    "attach": check_attach, "content": check_content, "key-file": check_key_file,
+    "attach": check_attach, "message": check_message, "content": check_content, "key-file": check_key_file,
 }
 
 

@@ -38,6 +38,13 @@ extension FuzzTarget {
       let again = Grant(zone: grant.zone, zoneKeyGen: grant.zoneKeyGen, user: grant.user, wrap: grant.wrap)
       try FuzzFinding.require(again.bytes == bytes, "a grant has one encoding")
     },
+    FuzzTarget("message-envelope") { bytes in
+      guard let envelope = try accepted({ try MessageEnvelope(bytes) }) else { return }
+      let again = MessageEnvelope(
+        id: envelope.id, recipient: envelope.recipient, inbox: envelope.inbox,
+        recipientEncGen: envelope.recipientEncGen, sealed: envelope.sealed)
+      try FuzzFinding.require(again.bytes == bytes, "an envelope has one encoding")
+    },
   ]
 
   /// Checks that an edit has one encoding, and that the list it makes is the only one: the edit between both lists.

@@ -10,6 +10,11 @@ extension FuzzTarget {
       guard let secrets = try accepted({ try RecordPrivate(body, hasContent: first & 1 == 1) }) else { return }
       try FuzzFinding.require(secrets.bytes == body, "a private part has one encoding")
     },
+    FuzzTarget("message-body") { bytes in
+      guard let body = try accepted({ try MessageBody(bytes) }) else { return }
+      try FuzzFinding.require(body.bytes == bytes, "a message has one encoding")
+      try FuzzFinding.require(body.fields.heads.count <= Limits.messageHeads, "a message keeps its number of heads")
+    },
     FuzzTarget("keyring") { bytes in
       guard let keyring = try accepted({ try Keyring(bytes) }) else { return }
       try FuzzFinding.require(keyring.bytes == bytes, "a keyring has one encoding")

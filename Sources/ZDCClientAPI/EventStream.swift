@@ -6,6 +6,8 @@ package enum ServerEvent: Sendable, Hashable {
   case zones(ZoneList)
   /// A zone has a new commit.
   case head(HeadEvent)
+  /// A message waits in the mailbox.
+  case message
 }
 
 extension ServerAPI {
@@ -56,6 +58,7 @@ private actor EventReader {
     switch event.name {
     case "zones": .zones(try api.connection.decode(event.data))
     case "head": .head(try api.connection.decode(event.data))
+    case "message": .message
     default: nil
     }
   }

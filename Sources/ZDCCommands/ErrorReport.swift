@@ -103,7 +103,7 @@ extension ErrorReport {
       case .unknownUser: .noInput
       case .conflict: .cannotCreate
       case .notAllowed: .noPermission
-      case .invalidParameter, .unsupportedShare: .usage
+      case .invalidParameter, .unsupportedShare, .missingReceiver: .usage
       }
     let path = error.path.map { ShownName.text($0.fullPath()) + ": " } ?? ""
     self.init(status, error.code.rawValue, path + Self.words(error), nil)
@@ -116,6 +116,7 @@ extension ErrorReport {
     case .conflict: return "the name is taken"
     case .unknownUser: return "this device does not know the user"
     case .notAllowed: return "the access list of the tree does not allow it"
+    case .missingReceiver: return "the message has no recipient"
     case .invalidParameter, .unsupportedShare: return "this cannot be done there"
     }
   }

@@ -39,6 +39,14 @@ package enum Limits {
   /// The bundle size of a chain at its limit: one item header per link, and no link is shorter than 1,606 bytes.
   package static let chainBundleBytes = chainBytes + 5 * (chainBytes / 1_606 + 1)
   package static let keyringBytes = 64 << 10
+  /// Maximum size of a sealed message.
+  package static let envelopeBytes = 1 << 20
+  /// Maximum size of a message's content. The rest of an envelope is padding, keys and signatures.
+  package static let messageBytes = envelopeBytes - (64 << 10)
+  /// Maximum number of zones whose heads a message states.
+  package static let messageHeads = 16
+  /// Maximum number of envelopes in one request.
+  package static let envelopesPerRequest = 256
   /// Maximum ciphertext of content that is sent in the commit request and stored in the server's database.
   package static let inlineContentBytes = 64 << 10
   /// Zone heads that a device sends to a new one, and the sealed answer that holds them.

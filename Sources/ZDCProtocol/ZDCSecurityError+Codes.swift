@@ -149,9 +149,10 @@ extension ZDCSecurityError.Code {
 
   // MARK: Messages and invitations
 
-  /// A message, or the answer to a device link, does not open with the key that it must be sealed to.
+  /// A message, or the answer to a device link, does not open with the key that it must be sealed to, or a message's
+  /// signature is not its sender's. It stays out of the inbox.
   public static let messageAuthFailed = Self(.messageAuthFailed)
-  /// Reserved by PROTOCOL 3.15. This version does not throw it.
+  /// A message was made for another user, inbox or key than the one that it was delivered to.
   public static let messageWrongRecipient = Self(.messageWrongRecipient)
   /// Reserved by PROTOCOL 3.15. This version does not throw it.
   public static let messageGap = Self(.messageGap)

@@ -45,6 +45,14 @@ enum RouteTable {
     Route(.post, Routes.contents, .session, body: 32 * Limits.blobsPerRequest, ZoneRoutes.contents),
     Route(.get, Routes.node, .session, ZoneRoutes.node),
 
+    Route(.post, Routes.messages, .session, body: Limits.commitRequestBytes, InboxRoutes.deliver),
+    Route(.get, Routes.inbox, .session, InboxRoutes.list),
+    Route(
+      .post, Routes.inboxEnvelopes, .session, body: MessageName.byteCount * Limits.recordsPerRequest, InboxRoutes.read),
+    Route(.delete, Routes.inboxMessage, .session, InboxRoutes.remove),
+    Route(.put, Routes.sender, .session, body: small, InboxRoutes.setSender),
+    Route(.delete, Routes.sender, .session, InboxRoutes.forgetSender),
+
     Route(.get, Routes.content, .session, BlobRoutes.content),
     Route(.get, Routes.leafHashes, .session, BlobRoutes.leafHashes),
     Route(.get, Routes.leafProof, .session, BlobRoutes.leafProof),

@@ -77,6 +77,7 @@ struct MemoryTables: Sendable {
   var zones: [ZoneKey: Zone] = [:]
   var zoneKeys: [ZoneID: ZoneKey] = [:]
   var memberships: [UserID: [ZoneKey: Membership]] = [:]
+  var inboxes: [ZoneKey: MemoryInbox] = [:]
   var nodes: [TreeID: Nodes] = [:]
   var records: [Int64: Record] = [:]
   var recordKeys: [RecordName: [Int64]] = [:]

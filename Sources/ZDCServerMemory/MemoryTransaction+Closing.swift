@@ -33,6 +33,7 @@ extension MemoryTransaction {
     tables.records = tables.records.filter { !zones.contains($0.value.zone) }
     let kept = tables.records
     tables.recordKeys = tables.recordKeys.mapValues { $0.filter { kept[$0] != nil } }.filter { !$0.value.isEmpty }
+    tables.inboxes = tables.inboxes.filter { !zones.contains($0.key) }
     tables.memberships[user] = nil
     tables.memberships = tables.memberships.mapValues { $0.filter { !zones.contains($0.key) } }
     tables.zones = tables.zones.filter { !zones.contains($0.key) }

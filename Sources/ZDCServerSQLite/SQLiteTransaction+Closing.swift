@@ -36,6 +36,9 @@ extension SQLiteTransaction {
     // No words have a random lookup ID. The column must be unique and not null.
     try db.run("UPDATE users SET lookup_id = randomblob(16), login_key = x'' WHERE id = ?", .int(user))
     try db.run("DELETE FROM members WHERE zone IN (\(Self.zones))", .int(user))
+    for table in ["envelopes", "senders"] {
+      try db.run("DELETE FROM \(table) WHERE inbox IN (\(Self.zones))", .int(user))
+    }
     try db.run("DELETE FROM memberships WHERE user = ?1 OR zone IN (\(Self.zones))", .int(user))
   }
 

@@ -67,6 +67,17 @@ enum Schema {
     -- Few commits have a list; the one before a page is found without reading the others.
     CREATE INDEX commits_with_lists ON commits(zone, seq) WHERE acl IS NOT NULL;
     """,
+    """
+    -- Messages that wait for their recipients. A number is never given twice: clients compare the newest.
+    CREATE TABLE envelopes(
+      id INTEGER PRIMARY KEY AUTOINCREMENT, inbox INTEGER NOT NULL, node BLOB NOT NULL, sender BLOB NOT NULL,
+      message BLOB NOT NULL, length INTEGER NOT NULL, is_request INTEGER NOT NULL, received_ms INTEGER NOT NULL,
+      bytes BLOB NOT NULL, UNIQUE(inbox, node));
+    CREATE INDEX requests_by_age ON envelopes(received_ms) WHERE is_request = 1;
+    -- State: 0 has written, 1 accepted, 2 blocked.
+    CREATE TABLE senders(
+      inbox INTEGER NOT NULL, user_id BLOB NOT NULL, state INTEGER NOT NULL, PRIMARY KEY(inbox, user_id)) WITHOUT ROWID;
+    """,
   ]
 
   private static let sqlSteps = [

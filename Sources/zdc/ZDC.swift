@@ -27,7 +27,8 @@ struct ZDC: AsyncParsableCommand {
     version: "0.1.0",
     subcommands: [
       Account.self, DeviceCommands.self, User.self, List.self, Tree.self, Put.self, Get.self, Move.self, Remove.self,
-      Sync.self, Watch.self, Share.self, Unshare.self, Shares.self, Accept.self, Status.self, Doctor.self, Explain.self,
+      Sync.self, Watch.self, Share.self, Unshare.self, Shares.self, Accept.self, Send.self, Inbox.self, Status.self,
+      Doctor.self, Explain.self,
       Journal.self, Repair.self, Audit.self, Completions.self,
     ])
 }
@@ -95,7 +96,7 @@ struct CommonOptions: ParsableArguments {
     return options
   }
 
-  private static let groups = ["account", "devices", "journal", "user"]
+  private static let groups = ["account", "devices", "inbox", "journal", "user"]
   private static let values = ["--profile", "--server", "--ca-file", "--passphrase-file"]
 
   var output: Output { Output(isJSON: json, isQuiet: quiet) }

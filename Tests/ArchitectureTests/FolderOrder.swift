@@ -9,13 +9,15 @@ enum FolderOrder {
   static let byTarget: [String: [[String]]] = [
     "ZDCProtocol": [["", "Codec"], ["Objects"], ["Replay"], ["Wire"]],
     "ZDCCrypto": [
-      [""], ["Names"], ["Primitives"], ["Sealing"], ["Keys"], ["Content"], ["Records"], ["Account"], ["Local"],
+      [""], ["Names"], ["Primitives"], ["Sealing"], ["Keys"], ["Content"], ["Records"], ["Messages"],
+      ["Account"], ["Local"],
     ],
     "ZDCMerge": [["", "Changesets"], ["Collections"], ["Compatibility"]],
     "ZDCClientStore": [["Database"], ["Records"], ["Journal"], ["Queue"], ["Cloud"], ["Manager"]],
     "ZDCTransfers": [["Progress"], ["CryptoFiles"], ["Sources"], ["Files"], ["Disk"], ["Download"], ["Images"]],
     "ZDCSync": [
-      ["Delegate"], ["Status"], ["Session"], ["Rules"], ["Tree"], ["Pull"], ["Push"], ["Zone"], ["Engine"], ["Manager"],
+      ["Delegate"], ["Status"], ["Session"], ["Rules"], ["Tree"], ["Pull"],
+      ["Push"], ["Messages"], ["Zone"], ["Engine"], ["Manager"],
     ],
     "ZeroDarkCloud": [[""], ["Diagnosis"], ["Compatibility"]],
     "ZDCServer": [

@@ -220,7 +220,9 @@ import ZDCProtocol
         key: .random(), sizes: ContentSizes(metadata: 1, thumbnail: 2, data: 3), thumbnailTag: .random()),
       recipients: [UserID(w: 1), UserID(w: 2)], served: [UserID(w: 2)])
     secrets.movedFrom = MovedNode(tree: world.home.zone.tree, node: .random())
-    secrets.unknownExtras = [.init(type: 4, value: [1])]
+    secrets.sendingDevice = 0x0102_0304_0506_0708
+    secrets.received = ReceivedMessage(sender: UserID(w: 3), senderGen: 2, device: 9, seq: 4, id: .random())
+    secrets.unknownExtras = [.init(type: 6, value: [1])]
     #expect(secrets.bytes.count % 32 == 0)
     #expect(try RecordPrivate(secrets.bytes, hasContent: true) == secrets)
     let short = RecordPrivate(name: try FoldedName("a"), createdMs: 0).bytes
@@ -269,10 +271,14 @@ import ZDCProtocol
     #expect(try code([(2, pattern(32)), (1, pattern(32))]) == .nonCanonicalEncoding)
     #expect(try code([(1, pattern(32)), (1, pattern(32))]) == .nonCanonicalEncoding)
     #expect(try code([(0, pattern(32))]) == .nonCanonicalEncoding)
-    let unknown = private_(extras: [(1, pattern(32)), (4, pattern(5)), (200, [])])
+    let unknown = private_(extras: [(1, pattern(32)), (6, pattern(5)), (200, [])])
     let opened = try RecordPrivate(unknown, hasContent: false)
-    #expect(opened.unknownExtras.map(\.type) == [4, 200] && opened.bytes == unknown)
-    #expect(try code([(4, pattern(5)), (2, pattern(32))]) == .nonCanonicalEncoding)
+    #expect(opened.unknownExtras.map(\.type) == [6, 200] && opened.bytes == unknown)
+    #expect(try code([(6, pattern(5)), (2, pattern(32))]) == .nonCanonicalEncoding)
+    #expect(try code([(4, pattern(8)), (5, pattern(68))]) == nil)
+    #expect(try code([(4, pattern(7))]) == .nonCanonicalEncoding)
+    #expect(try code([(5, pattern(67))]) == .nonCanonicalEncoding)
+    #expect(try code([(5, pattern(69))]) == .nonCanonicalEncoding)
     #expect(try code([(3, pattern(48))]) == nil)
     #expect(try code([(3, pattern(47))]) == .nonCanonicalEncoding)
     #expect(try code([(3, pattern(80))]) == .nonCanonicalEncoding)

@@ -103,6 +103,21 @@ private final class CountingReader: MetadataReader {
     return reader
   }
 
+  func envelopes(in inbox: ZoneKey, after cursor: UInt64, limit: Int) throws -> [EnvelopeRow] {
+    try asked.envelopes(in: inbox, after: cursor, limit: limit)
+  }
+  func envelope(_ id: MessageID, from sender: UserID, in inbox: ZoneKey) throws -> [UInt8]? {
+    try asked.envelope(id, from: sender, in: inbox)
+  }
+  func inboxUsage(of inbox: ZoneKey, sender: UserID) throws -> InboxUsage {
+    try asked.inboxUsage(of: inbox, sender: sender)
+  }
+  func newestEnvelope(of user: UserID) throws -> UInt64? { try asked.newestEnvelope(of: user) }
+  func sender(_ user: UserID, of inbox: ZoneKey) throws -> SenderState? { try asked.sender(user, of: inbox) }
+  func inboxCounts(of user: UserID) throws -> (envelopes: Int, bytes: UInt64, senders: Int) {
+    try asked.inboxCounts(of: user)
+  }
+  func shares(_ user: UserID, aZoneWith other: UserID) throws -> Bool { try asked.shares(user, aZoneWith: other) }
   func user(_ id: UserID) throws -> UserRow? { try asked.user(id) }
   func users(_ ids: [UserID]) throws -> [UserID: UserRow] { try asked.users(ids) }
   func user(lookup: LookupID) throws -> UserRow? { try asked.user(lookup: lookup) }

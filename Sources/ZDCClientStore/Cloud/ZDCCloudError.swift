@@ -29,7 +29,7 @@ extension ZDCCloudError {
   /// The kind of error. Later versions may add codes, so a `switch` needs a `default`.
   public struct Code: ErrorCode, Hashable, Sendable, CustomStringConvertible {
     package enum Name: String, CaseIterable, Sendable {
-      case invalidParameter, missingParent, conflict, unsupportedShare, unknownUser, notAllowed
+      case invalidParameter, missingParent, conflict, unsupportedShare, unknownUser, notAllowed, missingReceiver
     }
 
     package let name: Name
@@ -53,6 +53,8 @@ extension ZDCCloudError {
     public static let unknownUser = Self(.unknownUser)
     /// The access list does not allow the local user to do that. Ask a member who may share.
     public static let notAllowed = Self(.notAllowed)
+    /// A message has no recipient. Name at least one user.
+    public static let missingReceiver = Self(.missingReceiver)
   }
 }
 
@@ -66,6 +68,7 @@ extension ZDCCloudError.Code {
     case .unsupportedShare: "the node cannot have a share list of its own; share the root of its branch"
     case .unknownUser: "this device does not know the user; fetch the user first"
     case .notAllowed: "the access list does not allow it; ask a member who may share"
+    case .missingReceiver: "the message has no recipient; name at least one user"
     }
   }
 }

@@ -43,6 +43,14 @@ extension ZDCCloudTransaction {
   /// one, its base is the newest version that this device knows.
   private func queueUpload(_ row: NodeRow, changeset: ZDCChangeset?) throws -> OperationRow {
     let earlier = try operations.operations(node: row.id)
+    if !row.isUploaded, let signal = earlier.first(where: { $0.kind == .deliver }),
+      !earlier.contains(where: { $0.kind == .create })
+    {
+      // A signal has no copy: only its delivery asks for the content.
+      try askAgain(earlier)
+      signalQueue()
+      return signal
+    }
     let lastUpload = earlier.last { $0.kind == .putData }
     var operation = OperationRow(
       uuid: UUIDv7.make(atMs: now), zone: row.zone, kind: .putData, node: row.id, nodeUUID: row.uuid,

@@ -13,6 +13,7 @@ public struct ZDCDelegateFailure: Sendable, Hashable, Codable {
   /// A method of ``ZeroDarkCloudDelegate``, by its base name.
   public enum Call: String, Sendable, Hashable, Codable, CaseIterable {
     case didPushNodeData
+    case didSendMessage
     case didDiscoverNewNode, didDiscoverModifiedNode, didDiscoverMovedNode
     case didDiscoverDeletedNode, didDiscoverDeletedDirtyNode
     case didDiscoverConflict

@@ -19,6 +19,7 @@ extension OperationRow.Kind {
     switch self {
     case .create, .modify, .putData, .changeList: .put
     case .move: .move
+    case .deliver: .copyLeaf
     case .delete: .deleteNode
     }
   }
@@ -27,7 +28,7 @@ extension OperationRow.Kind {
     switch self {
     case .create, .modify, .changeList: .node_Rcrd
     case .putData: .node_Data
-    case .move, .delete: nil
+    case .move, .delete, .deliver: nil
     }
   }
 

@@ -8,6 +8,8 @@ public enum ZDCCloudOperationType: String, Sendable, Hashable, CaseIterable {
   case move
   /// Deletes a node and all nodes below it.
   case deleteNode
+  /// Delivers a message to one recipient.
+  case copyLeaf
 }
 
 /// Which part of a node a put sends.

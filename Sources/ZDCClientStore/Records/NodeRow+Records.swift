@@ -52,8 +52,8 @@ extension NodeRow {
 extension RecordPrivate {
   /// The fields that this client does not use; nil without any.
   fileprivate var unused: RecordPrivate? {
-    let isEmpty = pointer == nil && recipients.isEmpty && served.isEmpty && movedFrom == nil && unknownExtras.isEmpty
-    guard !isEmpty else { return nil }
+    let isMessage = !recipients.isEmpty || !served.isEmpty || sendingDevice != nil || received != nil
+    guard isMessage || pointer != nil || movedFrom != nil || !unknownExtras.isEmpty else { return nil }
     var unused = self
     (unused.name, unused.createdMs, unused.content) = ([], 0, nil)
     return unused

@@ -12,6 +12,8 @@ package struct OperationRow: Sendable, Hashable {
     case delete = 5
     /// A change of the zone's access list. The node is the zone's root.
     case changeList = 6
+    /// The delivery of a message to one recipient. The node is the message in the outbox.
+    case deliver = 7
   }
 
   package enum State: Int64, Sendable, CaseIterable {
@@ -73,6 +75,8 @@ package struct OperationRow: Sendable, Hashable {
   package var resend: UInt64?
   /// changeList: the wanted state.
   package var listChange: ListChange?
+  /// deliver: the user who gets the message.
+  package var recipient: UserID?
 
   package init(
     id: Int64 = 0, uuid: String, zone: Int64, kind: Kind, node: Int64? = nil, nodeUUID: String, nodeID: NodeID,
@@ -103,7 +107,7 @@ package struct OperationRow: Sendable, Hashable {
   /// Whether the operation is unchanged since it was queued and carries no data.
   package var isFresh: Bool {
     state == .pending && reason == .ready && reasonDetail == nil && attempts == 0 && notBeforeMs == 0
-      && priority == 0 && baseETag == nil && changeset == nil && resend == nil && listChange == nil
+      && priority == 0 && baseETag == nil && changeset == nil && resend == nil && listChange == nil && recipient == nil
   }
 
   /// Whether the server's last word was that another node has the name.

@@ -293,7 +293,7 @@ package final class OperationStore: TransactionCache {
       operation.uuid, operation.zone, operation.kind.rawValue, operation.node, operation.nodeUUID,
       operation.nodeID.data, operation.state.rawValue, operation.reason.rawValue, operation.reasonDetail,
       operation.attempts, operation.notBeforeMs.stored, operation.priority, operation.baseETag, sealed,
-      operation.createdMs.stored, operation.resend?.stored, operation.listChange?.member?.data,
+      operation.createdMs.stored, operation.resend?.stored, (operation.listChange?.member ?? operation.recipient)?.data,
       operation.listChange?.number,
     ]
   }
@@ -319,6 +319,7 @@ package final class OperationStore: TransactionCache {
       operation.listChange = try ListChange(
         member: try row.optional32(17, UserRole.self), number: row[18] ?? 0)
     }
+    if kind == .deliver { operation.recipient = try row.optional32(17, UserRole.self) }
     operation.changeset = try row.bytes(14).map {
       try sealer.open($0, row: Array(uuid.utf8))
     }

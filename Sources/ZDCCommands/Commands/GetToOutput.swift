@@ -23,7 +23,11 @@ struct GetToOutput {
     guard entry.node.cloudDataInfo != nil, let downloads = opened.zdc.downloadManager else {
       throw CommandError(.noInput, "noContent", "\(ShownName.text(path.fullPath())): no content in the cloud")
     }
-    let file = try await downloads.downloadNodeData(entry.node).cryptoFile
+    try await write(entry.node, downloads)
+  }
+
+  func write(_ node: ZDCNode, _ downloads: ZDCDownloadManager) async throws {
+    let file = try await downloads.downloadNodeData(node).cryptoFile
     defer { try? FileManager.default.removeItem(at: file.fileURL) }
     // All of the content was verified before the first byte is written.
     let output = StandardOutput()

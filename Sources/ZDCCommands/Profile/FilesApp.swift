@@ -73,9 +73,16 @@ package final class FilesApp: ZeroDarkCloudDelegate {
     return ZDCData(data: Data(record.metadata.bytes))
   }
 
+  package func data(forMessage message: ZDCNode, transaction: ZDCReadTransaction) throws -> ZDCData? {
+    try transaction.object(MessageText.self, forKey: message.uuid, inCollection: MessageText.collection)
+      .map { ZDCData(data: $0.bytes) }
+  }
+
   package func didPushNodeData(
     _ node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction
   ) throws {
+    // The copy in the outbox has the text from now on.
+    transaction.removeObject(forKey: node.uuid, inCollection: MessageText.collection)
     guard var record = try transaction.object(FileRecord.self, forKey: node.uuid, inCollection: FileRecord.collection)
     else { return }
     let cloud = zdc?.cloudTransaction(transaction, forLocalUserID: node.localUserID)

@@ -58,6 +58,7 @@ package final class OpenProfile: Sendable {
     zdc = try ZeroDarkCloud(delegate: app, config: Self.config(options, profile, paths))
     var database = ZDCDatabaseConfig(encryptionKey: try key(zdc.databaseKeyManager))
     database.register(FileRecord.self, inCollection: FileRecord.collection)
+    database.register(MessageText.self, inCollection: MessageText.collection)
     try zdc.unlockOrCreateDatabase(database)
     guard let manager = zdc.databaseManager, let users = zdc.localUserManager, let people = zdc.userManager,
       let sync = zdc.syncManager

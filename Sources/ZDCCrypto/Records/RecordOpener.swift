@@ -95,6 +95,7 @@ package enum RecordOpener {
       try require(tagKeys.nameTag(folded: secrets.name) == fields.nameTag, .nameTagMismatch, node: fields.node)
     }
     try checkPointer(fields, secrets)
+    try require(secrets.received.map { $0.node == fields.node } ?? true, .recordBindingMismatch, node: fields.node)
     let layout = try checkContent(fields, secrets)
     let opened = OpenedRecord(record: record, key: key, secrets: secrets, layout: layout)
     // A history that does not open would be copied into the next version of the node.

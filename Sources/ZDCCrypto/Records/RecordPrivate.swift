@@ -33,6 +33,28 @@ package struct MovedNode: Sendable, Hashable {
   }
 }
 
+/// Where a node of the inbox comes from (PROTOCOL 3.6).
+package struct ReceivedMessage: Sendable, Hashable {
+  package var sender: UserID
+  /// The generation of the key that signed the message.
+  package var senderGen: UInt32
+  /// Names the sender's device.
+  package var device: UInt64
+  package var seq: UInt64
+  package var id: MessageID
+
+  package init(sender: UserID, senderGen: UInt32, device: UInt64, seq: UInt64, id: MessageID) {
+    self.sender = sender
+    self.senderGen = senderGen
+    self.device = device
+    self.seq = seq
+    self.id = id
+  }
+
+  /// The message's node.
+  package var node: NodeID { NodeID(message: id, from: sender) }
+}
+
 /// The private part of a node's record (PROTOCOL 3.6), before sealing.
 package struct RecordPrivate: Sendable, Equatable {
   /// Folded UTF-8. Empty only in the root of a trunk.
@@ -46,6 +68,10 @@ package struct RecordPrivate: Sendable, Equatable {
   package var served: [UserID]
   /// The node that this one was copied from, when a move crossed the border of a zone.
   package var movedFrom: MovedNode?
+  /// The device that sends an outgoing message, as its recipients know it.
+  package var sendingDevice: UInt64?
+  /// Where an incoming message comes from.
+  package var received: ReceivedMessage?
   /// Extras of types that this version does not know. They are kept, and a record that has some is never overwritten.
   package var unknownExtras: [UnknownExtra] = []
 
@@ -75,6 +101,8 @@ package struct RecordPrivate: Sendable, Equatable {
     case recipients = 1
     case served = 2
     case movedFrom = 3
+    case sendingDevice = 4
+    case received = 5
   }
 
   private static let padding = 32
@@ -88,10 +116,7 @@ package struct RecordPrivate: Sendable, Equatable {
     out.append(pointer != nil)
     if let pointer { pointer.write(to: &out) }
     if let content { content.write(to: &out) }
-    let users: [(Extra, [UserID])] = [(.recipients, recipients), (.served, served)]
-    let known = users.filter { !$0.1.isEmpty }.map { UnknownExtra(type: $0.rawValue, value: $1.flatMap(\.bytes)) }
-    let moved = movedFrom.map { UnknownExtra(type: Extra.movedFrom.rawValue, value: $0.tree.bytes + $0.node.bytes) }
-    let extras = (known + [moved].compactMap(\.self) + unknownExtras).sorted { $0.type < $1.type }
+    let extras = (knownExtras + unknownExtras).sorted { $0.type < $1.type }
     out.append(UInt16(extras.count))
     for extra in extras {
       out.append(extra.type)
@@ -100,6 +125,19 @@ package struct RecordPrivate: Sendable, Equatable {
     let fill = (Self.padding - out.bytes.count % Self.padding) % Self.padding
     out.append(contentsOf: repeatElement(0, count: fill))
     return out.bytes
+  }
+
+  private var knownExtras: [UnknownExtra] {
+    var extras: [UnknownExtra] = []
+    func add(_ type: Extra, _ value: [UInt8]?) {
+      if let value, !value.isEmpty { extras.append(UnknownExtra(type: type.rawValue, value: value)) }
+    }
+    add(.recipients, recipients.flatMap(\.bytes))
+    add(.served, served.flatMap(\.bytes))
+    add(.movedFrom, movedFrom.map { $0.tree.bytes + $0.node.bytes })
+    add(.sendingDevice, sendingDevice.map { withUnsafeBytes(of: $0.bigEndian, Array.init) })
+    add(.received, received?.bytes)
+    return extras
   }
 
   /// Decodes the padded plaintext. The record's flag determines whether it has content fields.
@@ -131,9 +169,18 @@ package struct RecordPrivate: Sendable, Equatable {
       case .recipients: recipients = try Self.readUsers(value)
       case .served: served = try Self.readUsers(value)
       case .movedFrom: movedFrom = try MovedNode(value)
+      case .sendingDevice: sendingDevice = try Self.readDevice(value)
+      case .received: received = try ReceivedMessage(value)
       case nil: unknownExtras.append(UnknownExtra(type: type, value: Array(value)))
       }
     }
+  }
+
+  private static func readDevice(_ field: ArraySlice<UInt8>) throws(ZDCSecurityError) -> UInt64 {
+    var reader = ByteReader(field)
+    let device = try reader.readUInt64()
+    try reader.finish()
+    return device
   }
 
   private static func readUsers(_ field: ArraySlice<UInt8>) throws(ZDCSecurityError) -> [UserID] {
@@ -178,6 +225,28 @@ extension MovedNode {
     tree = try reader.read32()
     node = try reader.read16()
     try reader.finish()
+  }
+}
+
+extension ReceivedMessage {
+  fileprivate init(_ field: ArraySlice<UInt8>) throws(ZDCSecurityError) {
+    var reader = ByteReader(field)
+    sender = try reader.read32()
+    senderGen = try reader.readUInt32()
+    device = try reader.readUInt64()
+    seq = try reader.readUInt64()
+    id = try reader.read16()
+    try reader.finish()
+  }
+
+  fileprivate var bytes: [UInt8] {
+    var out = ByteWriter(capacity: 68)
+    out.append(sender)
+    out.append(senderGen)
+    out.append(device)
+    out.append(seq)
+    out.append(id)
+    return out.bytes
   }
 }
 

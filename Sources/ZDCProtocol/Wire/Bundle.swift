@@ -4,6 +4,7 @@ package enum Bundle {
 
   package enum ItemType: UInt8, Sendable {
     case commit = 1, record = 2, acl = 3, grant = 4, content = 5, link = 6, leaves = 7, aclEdit = 8, attach = 9
+    case envelope = 10
 
     var limit: Int {
       switch self {
@@ -16,6 +17,7 @@ package enum Bundle {
       case .leaves: Limits.pageBytes
       case .aclEdit: Limits.aclEditBytes
       case .attach: 64
+      case .envelope: Limits.envelopeBytes
       }
     }
   }
@@ -31,6 +33,7 @@ package enum Bundle {
     case leaves(ArraySlice<UInt8>)
     case aclEdit(ZoneACLEdit)
     case attach(AttachedContent)
+    case envelope(MessageEnvelope)
   }
 
   /// An item, or a placeholder for a record or grant with a wrong format.
@@ -76,7 +79,7 @@ package enum Bundle {
         switch type {
         case .record: return .unreadableRecord(RecordHash(labelledHash: "record", slice: bytes.dropFirst(16)), error)
         case .grant: return .unreadableGrant
-        case .commit, .acl, .content, .link, .leaves, .aclEdit, .attach: throw error
+        case .commit, .acl, .content, .link, .leaves, .aclEdit, .attach, .envelope: throw error
         }
       }
     }
@@ -102,6 +105,7 @@ package enum Bundle {
       case .leaves: return .leaves(try item.read(count: item.remaining))
       case .aclEdit: return .aclEdit(try ZoneACLEdit(try rest(&item)))
       case .attach: return .attach(try AttachedContent(&item))
+      case .envelope: return .envelope(try MessageEnvelope(try rest(&item)))
       }
     }
 
@@ -138,6 +142,7 @@ package enum Bundle {
     package mutating func append(grant bytes: [UInt8]) { append(.grant, bytes) }
     package mutating func append(link bytes: [UInt8]) { append(.link, bytes) }
     package mutating func append(aclEdit edit: ZoneACLEdit) { append(.aclEdit, edit.bytes) }
+    package mutating func append(envelope bytes: [UInt8]) { append(.envelope, bytes) }
     package mutating func append(attach content: AttachedContent) { append(.attach, content.bytes) }
 
     package mutating func append(content bytes: some Collection<UInt8>, blob: BlobID) {

@@ -264,14 +264,18 @@ package struct ZoneList: Codable, Sendable, Hashable {
   package var chain: ChainHead?
   /// The start of the next page of offered zones (`after`); nil if this is the last page.
   package var next: UInt64?
+  /// The cursor of the newest message that waits in a mailbox of the user; nil if none waits.
+  package var newestMessage: UInt64?
 
   package init(
-    feedPosition: FeedPosition? = nil, zones: [ZoneStatus], chain: ChainHead? = nil, next: UInt64? = nil
+    feedPosition: FeedPosition? = nil, zones: [ZoneStatus], chain: ChainHead? = nil, next: UInt64? = nil,
+    newestMessage: UInt64? = nil
   ) {
     self.feedPosition = feedPosition
     self.zones = zones
     self.chain = chain
     self.next = next
+    self.newestMessage = newestMessage
   }
 }
 

@@ -48,8 +48,8 @@ package struct PageContents {
       add(try edit.applied(to: base))
     case .grant(let grant): grants[grant.wrapHash] = grant
     case .content(let blob, let bytes): contents[blob] = bytes
-    // Chains and leaf hashes have separate routes, and only requests attach content.
-    case .link, .leaves, .attach: throw ZDCSecurityError(.nonCanonicalEncoding)
+    // Chains, leaf hashes and messages have separate routes, and only requests attach content.
+    case .link, .leaves, .attach, .envelope: throw ZDCSecurityError(.nonCanonicalEncoding)
     }
   }
 

@@ -37,6 +37,12 @@ package enum Routes {
   package static let leafHashes = "/v1/trees/{treeID}/nodes/{nodeID}/blobs/{blobID}/leaves"
   package static let leafProof = "/v1/trees/{treeID}/nodes/{nodeID}/blobs/{blobID}/proof"
 
+  package static let messages = "/v1/messages"
+  package static let inbox = "/v1/trees/{treeID}/messages"
+  package static let inboxEnvelopes = "/v1/trees/{treeID}/messages/read"
+  package static let inboxMessage = "/v1/trees/{treeID}/messages/{userID}/{messageID}"
+  package static let sender = "/v1/trees/{treeID}/senders/{userID}"
+
   package static let blobs = "/v1/blobs"
   package static let blob = "/v1/blobs/{blobID}"
   package static let blobParts = "/v1/blobs/{blobID}/parts"

@@ -63,6 +63,8 @@ package enum Announcement: Sendable {
   case head(HeadNotice)
   /// A user follows a zone, or no longer does.
   case membership(MembershipNotice)
+  /// A user has a new message.
+  case message(MessageNotice)
   /// These sessions, given by the hashes of their tokens, have ended.
   case sessionsEnded([[UInt8]])
   /// The device may no longer log in, and its sessions have ended.

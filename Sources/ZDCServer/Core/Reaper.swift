@@ -57,10 +57,20 @@ struct Reaper {
       await core.removeFiles(of: step.files)
       guard step.isMore else { break }
     }
+    try await removeRequests(receivedBefore: now - min(now, bounds.requestMs))
     try await removeClosedAccounts(closedBefore: now - min(now, bounds.closedAccountMs))
     try await core.metadata.write([.upkeep]) { try $0.removeExpiredSessions(now: now) }
     core.sessions.remove { $0.expiresMs <= now }
     await core.removeFiles(of: try await core.blobs.all())
+  }
+
+  private func removeRequests(receivedBefore: UInt64) async throws {
+    var isMore = true
+    while isMore {
+      isMore = try await core.metadata.write([.upkeep]) { tx in
+        try tx.removeRequests(receivedBefore: receivedBefore, limit: Self.batch)
+      }
+    }
   }
 
   private func removeClosedAccounts(closedBefore: UInt64) async throws {

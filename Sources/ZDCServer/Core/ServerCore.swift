@@ -20,6 +20,8 @@ final class ServerCore: Sendable {
   let work: RateLimiter<UserID>?
   /// Limits acceptances of other users' zones, by user.
   let acceptances: RateLimiter<UserID>
+  /// Limits the messages that each user delivers.
+  let messages: RateLimiter<UserID>
   let memberRates: MemberRates
   let lists = ListCache()
   /// Limits the nodes visited below deleted and moved ones, by user.
@@ -66,6 +68,7 @@ final class ServerCore: Sendable {
     work = bounds.accountWorkPerMinute.map { RateLimiter(perMinute: $0) }
     acceptances = RateLimiter(
       perMinute: bounds.acceptancesPerMinute, burst: max(bounds.acceptancesPerMinute, bounds.memberships))
+    messages = RateLimiter(perMinute: bounds.messagesPerMinute, burst: 2 * bounds.messagesPerMinute)
     memberRates = MemberRates(bounds, elapsed: clock.elapsedMs)
     subtrees = RateLimiter(perMinute: bounds.subtreeNodesPerMinute, burst: bounds.subtreeNodesPerMinute / 6)
     connections = ConnectionTable(perAddress: bounds.connectionsPerAddress, exempt: configuration.trustedProxies)
@@ -79,6 +82,7 @@ final class ServerCore: Sendable {
     switch announcement {
     case .head(let notice): hub.publish(notice)
     case .membership(let notice): hub.publish(notice)
+    case .message(let notice): hub.publish(notice)
     case .sessionsEnded(let hashes):
       sessions.remove(hashes)
       let ended = Set(hashes)
@@ -142,6 +146,14 @@ final class ServerCore: Sendable {
   func takeAcceptance(of user: UserID) throws {
     guard let wait = acceptances.take(user, now: elapsed) else { return }
     throw ServerError(.tooManyRequests, "too many zones were accepted", retryable: true, retryAfterMs: wait)
+  }
+
+  /// Takes that many messages. They may exceed what is left; the user's next ones then wait.
+  ///
+  /// - Throws: `tooManyRequests` if the user has recently delivered too many messages.
+  func takeMessages(_ count: Int, of user: UserID) throws {
+    guard let wait = messages.wait(user, now: elapsed) else { return messages.charge(user, count, now: elapsed) }
+    throw ServerError(.tooManyRequests, "too many messages", retryable: true, retryAfterMs: wait)
   }
 
   /// - Throws: `tooManyRequests` if the user's calls have recently visited too many nodes.

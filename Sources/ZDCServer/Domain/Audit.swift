@@ -8,6 +8,7 @@ enum Audit {
       try account(user, in: reader), try devices(of: id, in: reader), try sessions(of: id, now: now, in: reader),
       try trees(of: id, in: reader), try zones(of: id, in: reader), try stored(for: id, quota: quota, in: reader),
       try followed(by: id, in: reader), try lists(of: id, in: reader),
+      try mailbox(of: id, in: reader),
     ])
   }
 
@@ -81,6 +82,20 @@ enum Audit {
         ("zones that this user was removed from (and by which commit)", text(counts.removed)),
         ("members of own zones (id, permissions, key generation, since when)", text(counts.members)),
         ("former members of own zones", text(counts.formerMembers)),
+      ])
+  }
+
+  private static func mailbox(of user: UserID, in reader: any MetadataReader) throws -> AuditReport.Section {
+    let counts = try reader.inboxCounts(of: user)
+    return section(
+      "mailbox",
+      [
+        (
+          "waiting messages (sender, id, node id, length, when received, whether the sender is known)",
+          "\(counts.envelopes)"
+        ),
+        ("waiting messages, bytes", "\(counts.bytes)"),
+        ("users who have written, are accepted or blocked", "\(counts.senders)"),
       ])
   }
 

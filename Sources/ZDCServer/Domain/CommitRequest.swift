@@ -73,7 +73,7 @@ package struct CommitRequest: Sendable {
       case .record(_, _, let record): records[record.hash] = record
       case .commit(_, let commit): try close(commit)
       case .attach(let source): try add(source)
-      case .link, .leaves, .aclEdit: throw invalid("an item that does not belong in a commit request")
+      case .link, .leaves, .aclEdit, .envelope: throw invalid("an item that does not belong in a commit request")
       }
     }
 

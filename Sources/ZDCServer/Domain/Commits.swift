@@ -32,6 +32,7 @@ enum Commits {
       user: user, quotas: quotas, work: work, now: now, reader: tx, aids: aids)
     let delta = try decision.delta(for: request)
     let statuses = try tx.apply(delta)
+    try Inboxes.takeOver(delta, in: tx)
     let notices = zip(request.parts, zip(delta.zones, statuses)).map { part, applied in
       HeadNotice(status: applied.1, part: part, delta: applied.0)
     }

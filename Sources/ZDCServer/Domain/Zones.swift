@@ -39,7 +39,9 @@ enum Zones {
   static func list(of user: UserID, since: FeedPosition?, in reader: any MetadataReader) throws -> ZoneList {
     let changes = try reader.zones(of: user, since: since)
     let chain = try reader.user(user).map { ChainHead(seq: $0.linkSeq, head: $0.linkHead) }
-    return ZoneList(feedPosition: changes.position, zones: changes.own + changes.accepted, chain: chain)
+    return ZoneList(
+      feedPosition: changes.position, zones: changes.own + changes.accepted, chain: chain,
+      newestMessage: try reader.newestEnvelope(of: user))
   }
 
   private static let offersPerPage = 100

@@ -151,6 +151,16 @@ extension EventHub {
     queue.async { self.deliver(.membership(notice)) }
   }
 
+  /// Tells the streams of a user that a message waits. The list that each stream begins with says so too: nothing is kept
+  /// for a stream that has not begun.
+  func publish(_ notice: MessageNotice) {
+    queue.async {
+      let readers = self.state.withLock { $0.byUser[notice.recipient]?.all.values.map { $0 } ?? [] }
+      let frame = Mailbox.Frame(head: nil, bytes: ByteBuffer(string: "event: message\ndata: {}\n\n"))
+      for subscription in readers { subscription.mailbox.offer(frame) }
+    }
+  }
+
   /// - Parameter only: the user to deliver to; nil for everyone whom the notice concerns.
   private func deliver(_ notice: Notice, only user: UserID? = nil) {
     switch notice {

@@ -50,6 +50,12 @@ package struct Configuration: Sendable {
     /// Bytes of commits, records, lists and small content per minute of a member in a zone of another user. Eight times
     /// as many may come at once.
     package var memberBytesPerMinute = 16 << 20
+    /// Messages per user and minute. Twice as many may come at once.
+    package var messagesPerMinute = 600
+    /// What may wait in an inbox.
+    package var inboxes = InboxBounds()
+    /// How long a message of an unknown sender waits.
+    package var requestMs: UInt64 = 30 * 24 * 3_600_000
     /// Live nodes below deleted and moved ones that one request may make the server visit.
     package var subtreeNodesPerRequest = 1_000_000
     /// The same per user and minute. A request may exceed it; the user's next ones must then wait.

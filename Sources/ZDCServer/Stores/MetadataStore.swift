@@ -49,7 +49,7 @@ package struct WriteStatistics: Sendable, Hashable {
 }
 
 /// A consistent view of the store, valid inside one closure.
-package protocol MetadataReader: AnyObject {
+package protocol MetadataReader: InboxReader {
   // Accounts
   func user(_ id: UserID) throws -> UserRow?
   /// Returns those of these users who have an account.
@@ -177,7 +177,7 @@ extension MetadataReader {
 }
 
 /// A read-write view. All its changes are undone if the closure throws.
-package protocol MetadataTransaction: MetadataReader {
+package protocol MetadataTransaction: MetadataReader, InboxTransaction {
   // Accounts
   func insertUser(_ user: UserRow) throws
   /// Updates the login, chain head and state.

@@ -139,6 +139,7 @@ actor BackgroundSync {
     let due = try await scheduler.note(list)
     pause.endIfOfConnection()
     startPulls(of: due, evenIfNone: true) { try await $0.pull($1, inBackground: true) }
+    if list.newestMessage != nil { takeMessages() }
     wake.signal()
   }
 
@@ -150,6 +151,19 @@ actor BackgroundSync {
   }
 
   // MARK: Events
+
+  /// Takes over the messages that wait, after the pulls that are running: the inbox may be pulled for the first time.
+  package func takeMessages() {
+    newJobs.yield {
+      await self.waitForPulls()
+      do {
+        let round = try await self.scheduler.pulling { try await self.scheduler.messageRound(inBackground: true) }
+        if round.failure == nil { await self.pulledMessages() }
+      } catch { await self.failed(error) }
+    }
+  }
+
+  private func pulledMessages() { pause.endIfOfConnection() }
 
   /// Hands the event to its zone's worker without waiting, because the next event may belong to another zone.
   package func take(_ event: HeadEvent) async throws {

@@ -51,6 +51,7 @@ struct EventListener: Sendable {
           session.events.update { $0.hearStream() }
           group.addTask { await reportOnline() }
         case .head(let head): try await sync.take(head)
+        case .message: await sync.takeMessages()
         }
       }
       group.cancelAll()

@@ -40,8 +40,13 @@ extension SyncScheduler {
   func pullRound() async throws -> ZoneRound<PullSummary> {
     try await pulling {
       try await self.prepareOnce()
-      let due = try await self.note(try await self.session.api.zones(since: nil), isOnRequest: true)
-      do { return try await self.pullRound(of: due) { try await $0.pull($1) } } catch let error as CancellationError {
+      let list = try await self.session.api.zones(since: nil)
+      let due = try await self.note(list, isOnRequest: true)
+      do {
+        var round = try await self.pullRound(of: due) { try await $0.pull($1) }
+        try await self.takeMessages(newest: list.newestMessage, into: &round)
+        return round
+      } catch let error as CancellationError {
         for zone in due { await self.worker(zone).pullAborted() }
         throw error
       }

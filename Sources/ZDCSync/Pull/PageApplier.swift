@@ -99,6 +99,9 @@ package struct PageApplier {
     let step = try ZoneReplay(identities: writers).advance(
       commit, acl: acl, list: origins.state, after: row.head, to: &state)
     (row.head, state.split) = (step.head, step.split)
+    if row.trunk == .inbox, row.owner == nil {
+      try transaction.messages.setSeen(commit.fields.operations.compactMap(\.putNode), zone: zone)
+    }
     try CommitLogStore(db: transaction.database, zone: zone).insert(
       commit, isOwn: isOwn, raisesKeys: state.raisesKeys)
     if let acl {
@@ -156,4 +159,8 @@ package struct PageApplier {
     let remover = RemoteRemoval(session: session, zone: zone, transaction: transaction, receivedMs: receivedMs)
     for removal in removals { try remover.apply(removal) }
   }
+}
+
+extension ZoneOperation {
+  fileprivate var putNode: NodeID? { if case .put(let put) = self { put.node } else { nil } }
 }

@@ -2,6 +2,7 @@ internal import Foundation
 internal import ZDCClientStore
 internal import ZDCCrypto
 package import ZDCProtocol
+internal import ZDCSupport
 package import ZDCTransfers
 internal import ZDCTreesystem
 
@@ -51,9 +52,12 @@ struct ContentRequest {
       let node = try session.node(row, in: transaction)
       let path = try session.path(row, in: transaction)
       let delegate = session.delegate()
-      let data = try delegate.data(for: node, at: path, transaction: transaction)
-      let metadata = try delegate.metadata(for: node, at: path, transaction: transaction)
-      let thumbnail = try delegate.thumbnail(for: node, at: path, transaction: transaction)
+      let isMessage = path.trunk == .outbox
+      let data =
+        try isMessage
+        ? message(node, delegate) : delegate.data(for: node, at: path, transaction: transaction)
+      let metadata = try isMessage ? nil : delegate.metadata(for: node, at: path, transaction: transaction)
+      let thumbnail = try isMessage ? nil : delegate.thumbnail(for: node, at: path, transaction: transaction)
       let covered = covered(operations, by: [data, metadata, thumbnail])
       return .answer(
         ContentAnswer(
@@ -63,6 +67,14 @@ struct ContentRequest {
     } catch {
       return .refused(first, error)
     }
+  }
+
+  /// - Throws: `noDataFromApp` if the app has none: the message is parked.
+  private func message(_ node: ZDCNode, _ delegate: any ZeroDarkCloudDelegate) throws -> ZDCData {
+    guard let data = try delegate.data(forMessage: node, transaction: transaction) else {
+      throw ZDCError(.noDataFromApp)
+    }
+    return data
   }
 
   /// Returns whether the content in the cloud differs from the content that the edit was based on.

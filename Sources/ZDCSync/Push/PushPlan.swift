@@ -30,6 +30,8 @@ package struct PushPlan: Equatable {
   package private(set) var waiting: [Waiting] = []
   /// Changes of the access list that may be sent. They go out as one commit, without steps.
   package private(set) var listChanges: [OperationRow] = []
+  /// Deliveries of messages that may be sent. They are in no commit, so what they wait for is done before.
+  package private(set) var deliveries: [OperationRow] = []
   /// The operations that each operation waits for, when the plan was made.
   package let dependencies: [Int64: [Int64]]
   /// The earliest time at which a pause ends.
@@ -61,7 +63,8 @@ package struct PushPlan: Equatable {
     for operation in Self.ordered(operations, dependencies) {
       // Once the plan is full, an operation waits only for its turn.
       let isBeyond = taken >= limit && operation.node.map { stepByNode[$0] == nil } ?? true
-      let open = isBeyond ? nil : (dependencies[operation.id] ?? []).first { !chosen.contains($0) }
+      let isInCommit = operation.kind != .deliver
+      let open = isBeyond ? nil : dependencies[operation.id]?.first { !isInCommit || !chosen.contains($0) }
       let isUnread = operation.node.map(unread.contains) ?? false
       if let wait = wait(operation, isUnread: isUnread, open: open, byID: byID, nowMs: nowMs) {
         waiting.append(wait)
@@ -69,6 +72,10 @@ package struct PushPlan: Equatable {
       }
       guard operation.kind != .changeList else {
         listChanges.append(operation)
+        continue
+      }
+      guard isInCommit else {
+        deliveries.append(operation)
         continue
       }
       guard place(operation, &stepByNode, limit: limit) else { continue }

@@ -28,6 +28,8 @@ struct PushPlanner: Sendable {
     case choice(Choice)
     case lists(ListChoice)
     case split(SplitChoice)
+    /// Messages to deliver; empty if the outcome of the last delivery is unknown.
+    case deliveries([OperationRow])
   }
 
   package func due(_ transaction: ZDCReadTransaction) throws -> Due {
@@ -38,6 +40,7 @@ struct PushPlanner: Sendable {
     guard let head = row.head else { return .nothing }
     if let lists = try planLists(row, head, transaction) { return .lists(lists) }
     if let split = try planSplit(row, head, transaction) { return .split(split) }
+    if let deliveries = try planDeliveries(row, transaction) { return .deliveries(deliveries) }
     guard var choice = try plan(row, head, transaction) else { return .nothing }
     try ask(&choice, transaction)
     return .choice(choice)
@@ -82,6 +85,17 @@ struct PushPlanner: Sendable {
         changes: plan.listChanges)
     }
     return nil
+  }
+
+  /// Returns the deliveries of an outbox that may be sent.
+  private func planDeliveries(_ row: ZoneRow, _ transaction: ZDCReadTransaction) throws -> [OperationRow]? {
+    guard row.trunk == .outbox, row.owner == nil else { return nil }
+    guard try transaction.messages.envelopes(zone: row.id).isEmpty else { return [] }
+    let deliveries = try transaction.messages.deliveries(zone: row.id)
+    let plan = PushPlan(
+      operations: deliveries, dependencies: try transaction.messages.dependencies(zone: row.id), nowMs: session.now(),
+      limit: .max)
+    return plan.deliveries.isEmpty ? nil : plan.deliveries
   }
 
   /// Widens the window while every operation in it waits.

@@ -22,6 +22,8 @@ package actor ZoneWorker {
   /// Pending events, or nil if there were too many and the zone is pulled instead.
   private var events: [HeadEvent]? = []
   private var isTakingEvents = false
+  /// Messages that do not open. They are tried again after a relaunch.
+  var refusedMessages: Set<MessageName> = []
 
   package init(
     session: SyncSession, zone: Int64, identity: IdentityCheck, slots: TaskGate, wake: WakeTimer,

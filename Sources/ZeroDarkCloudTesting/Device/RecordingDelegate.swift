@@ -17,7 +17,7 @@ public import ZeroDarkCloud
 public final class RecordingDelegate: ZeroDarkCloudDelegate {
   /// A method of the delegate, for scripts.
   public enum Callback: String, Sendable, CaseIterable {
-    case data, metadata, thumbnail, pushed, new, modified, moved, deleted, deletedDirty, conflict
+    case data, metadata, thumbnail, pushed, sent, new, modified, moved, deleted, deletedDirty, conflict
   }
 
   /// The reaction to a `.data` conflict.
@@ -157,6 +157,14 @@ public final class RecordingDelegate: ZeroDarkCloudDelegate {
     // Data that was set with `serve` is not what is stored here, so it counts as not downloaded.
     content.eTag = state.withLock { $0.served[node.uuid] } == nil ? node.eTag_data : nil
     Self.store(content, of: node, transaction)
+  }
+
+  /// Records `sent` and the text of the message.
+  public func didSendMessage(
+    _ message: ZDCNode, toRecipient recipient: ZDCUser, transaction: ZDCReadWriteTransaction
+  ) throws {
+    let text = try Self.content(of: message, transaction).map { String(decoding: $0.data, as: UTF8.self) } ?? ""
+    try note(.sent, message, text, transaction)
   }
 
   // MARK: Pull

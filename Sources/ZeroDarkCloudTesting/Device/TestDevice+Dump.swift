@@ -108,7 +108,7 @@ extension TestDevice {
   }
 
   private static let kinds: [Int64: String] = [
-    1: "create", 2: "move", 3: "modify", 4: "putData", 5: "delete", 6: "changeList",
+    1: "create", 2: "move", 3: "modify", 4: "putData", 5: "delete", 6: "changeList", 7: "deliver",
   ]
   private static let reasons = [
     "ready", "waitingForOperation", "backoff", "offline", "notPulledYet", "paused", "noDataFromApp", "promisePending",
@@ -145,7 +145,7 @@ extension TestDevice {
         SELECT n.uuid FROM zdc_node n JOIN zdc_zone top ON top.id = n.zone
         WHERE (n.parent IS NOT NULL OR top.zoneRoot <> substr(top.treeID, 1, 16)) AND n.zone IN (
           SELECT z.id FROM zdc_zone z JOIN zdc_local_user u ON u.id = z.localUser
-          WHERE z.owner IS NOT NULL AND u.userID = ?)
+          WHERE (z.owner IS NOT NULL OR z.trunk IN (3, 4)) AND u.userID = ?)
         """, arguments: [UserID(text: user).map { Data($0.bytes) }])
     return try nodes(transaction, user: user).map(\.uuid) + shared
   }

@@ -108,7 +108,9 @@ extension Promise {
       state: .tested(
         by: "SeedDelegateTests/sevenMethods_areEnough",
         "SeedDelegateTests/everyMethodOfTheDocument_hasTheProtocolsSignature")),
-    Promise(id: "check-003-2", wording: "no content for a message parks it", state: .due(.sharing)),
+    Promise(
+      id: "check-003-2", wording: "no content for a message parks it",
+      state: .tested(by: "MessageTests/aMessageForWhichTheAppHasNothing_isParked")),
     Promise(
       id: "check-003-3", wording: "when a message is sent its operation is gone from the queue",
       state: .due(.sharing)),
@@ -165,12 +167,14 @@ extension Promise {
     Promise(id: "check-004-4", wording: "several can be invited to a branch at once", state: .due(.sharing)),
     Promise(
       id: "check-004-5", wording: "an invitation is not sent before the access it depends on",
-      state: .due(.sharing)),
+      state: .tested(by: "MessageTests/anInvitationLeavesAfterTheAccessList")),
     Promise(id: "check-004-6", wording: "an invitation is made while the message is written", state: .due(.sharing)),
     Promise(
       id: "check-004-7", wording: "the sender's other devices find the message in the outbox",
-      state: .due(.sharing)),
-    Promise(id: "check-004-8", wording: "the sender of a message is proven, not claimed", state: .due(.sharing)),
+      state: .tested(by: "MessageTests/theOtherDevicesOfBothGetTheMessageByTheLog")),
+    Promise(
+      id: "check-004-8", wording: "the sender of a message is proven, not claimed",
+      state: .tested(by: "HostileMessageTests/aForgedMessageStaysOut_andTheNextOneArrives")),
     Promise(
       id: "check-004-9", wording: "a graft announces its pointer, then the branch in order",
       state: .due(.sharing)),

@@ -129,10 +129,10 @@ extension Promise {
         "DelegateTests/didPush_isCalledOnce_forEachContent")),
     Promise(
       id: "seed-4.1-didSendMessage", wording: "told for each recipient that a message reached",
-      state: .due(.sharing)),
+      state: .tested(by: "MessageTests/eachRecipientGetsTheMessageOnce_andEachCallbackComesOnce")),
     Promise(
       id: "seed-4.1-dataForMessage", wording: "the content of a message is asked for when it is sent",
-      state: .due(.sharing)),
+      state: .tested(by: "MessageTests/aMessageWaitsForItsDependencies")),
     Promise(
       id: "seed-4.2-didDiscoverNewNode", wording: "a new node, parents first, nothing downloaded",
       state: .tested(

@@ -7,8 +7,12 @@ extension Promise {
       state: .tested(
         by: "CloudCreateTests/createdNode_existsImmediately_withItsOperationsQueued",
         "NodeTests/theRootOfATrunkIsNamedAfterUserTreeAndTrunk")),
-    Promise(id: "seed-1.2-inbox", wording: "messages of others are nodes in the trunk inbox", state: .due(.sharing)),
-    Promise(id: "seed-1.2-outbox", wording: "sent messages are nodes in the trunk outbox", state: .due(.sharing)),
+    Promise(
+      id: "seed-1.2-inbox", wording: "messages of others are nodes in the trunk inbox",
+      state: .tested(by: "MessageTests/bothPathsNameTheirTrunks")),
+    Promise(
+      id: "seed-1.2-outbox", wording: "sent messages are nodes in the trunk outbox",
+      state: .tested(by: "MessageTests/bothPathsNameTheirTrunks")),
     Promise(
       id: "seed-1.4-ZDCTreesystemPath", wording: "a path is a trunk and names, without separators to escape",
       state: .tested(

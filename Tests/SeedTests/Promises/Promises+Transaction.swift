@@ -40,7 +40,9 @@ extension Promise {
         "CloudDeleteTests/trunksUnknownNodesAndSparingOptions_areRefused")),
     Promise(
       id: "seed-3.5-sendMessage", wording: "sends a message to several, after what it depends on",
-      state: .due(.sharing)),
+      state: .tested(
+        by: "MessageTests/eachRecipientGetsTheMessageOnce_andEachCallbackComesOnce",
+        "MessageTests/aMessageWaitsForItsDependencies")),
     Promise(id: "seed-3.5-graftInvite", wording: "what an invited user needs to find a node", state: .due(.sharing)),
     Promise(
       id: "seed-3.5-graftNode", wording: "puts a node of somebody else at a path of one's own",

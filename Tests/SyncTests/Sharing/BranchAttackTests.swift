@@ -207,7 +207,9 @@ struct BranchAttackTests {
   private static func records(_ node: NodeID, _ people: People) async throws -> Records {
     let rogue = try await people.rogue("alice", people.alice)
     let tree = TreeID.derive(owner: try people.alice.userID, trunk: .home, appTreeID: TestDevice.treeID)
-    let zones = try await people.alice.database.read { try $0.zones.zones(localUser: 1).filter { $0.zone.tree == tree } }
+    let zones = try await people.alice.database.read {
+      try $0.zones.zones(localUser: 1).filter { $0.zone.tree == tree }
+    }
     var records: [NodeRecord] = []
     for row in zones {
       let leaves = try await people.alice.database.read { transaction in

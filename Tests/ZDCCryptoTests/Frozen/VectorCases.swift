@@ -25,6 +25,7 @@ struct VectorCases {
     try cases.addRights()
     try cases.addListEdits()
     try cases.addAttached()
+    try cases.addMessages()
     try cases.addContents()
     try cases.addLocal()
     return cases.cases

@@ -43,6 +43,7 @@ struct VectorOpening {
     case "split": try openSplit()
     case "list-edit": try openListEdit()
     case "attach": try openAttached()
+    case "message": try openMessage()
     case "content": try openContent()
     case "key-file": try openKeyFile()
     case let kind: Issue.record("no reader for vectors of kind \(kind)")
@@ -205,6 +206,20 @@ struct VectorOpening {
     try expect(content.tree.bytes, "treeID")
     try expect(content.node.bytes, "nodeID")
     try expect(content.blob.bytes, "blobID")
+  }
+
+  private func openMessage() throws {
+    let body = try MessageEnvelope(try vector.bytes("envelope")).open(
+      user: try #require(UserID(try vector.bytes("user"))), inbox: try #require(TreeID(try vector.bytes("inbox"))),
+      key: try DecryptionKey(seed: try key("encSeed")))
+    let sender = try IdentityReplay.verify([try IdentityLink(try vector.bytes("senderLink"))])
+    let fields = body.fields
+    try require(fields.sender == sender.userID, .messageAuthFailed)
+    let signKey = try #require(sender.signKeys[fields.senderGen])
+    try require(body.isSigned(by: signKey), .messageAuthFailed)
+    try expect(fields.payload, "payload")
+    try expect(NodeID(message: fields.id, from: fields.sender).bytes, "nodeID")
+    #expect(try vector.int("seq") == Int(fields.seq))
   }
 
   private func openKeyFile() throws {

@@ -93,6 +93,7 @@ struct Codec: Sendable, CustomTestStringConvertible {
       case .leaves(let hashes): return rawItem(.leaves, Array(hashes))
       case .aclEdit(let edit): writer.append(aclEdit: edit)
       case .attach(let content): writer.append(attach: content)
+      case .envelope(let envelope): writer.append(envelope: envelope.bytes)
       }
       return writer.bytes
     }

@@ -99,6 +99,7 @@ struct Answer {
       case .leaves: "leaves"
       case .aclEdit: "aclEdit"
       case .attach: "attach"
+      case .envelope: "envelope"
       }
     }.joined(separator: ", ")
   }

@@ -1,0 +1,31 @@
+// Tables for messages.
+extension FrameworkSchema {
+  /// Messages to one recipient are queued operations of kind 7; `member` is the recipient.
+  ///
+  /// - `zdc_envelope`: the sealed message, from before it is sent until the server's answer is known.
+  /// - `zdc_message_peer`: users with whom messages are exchanged. `sentSeq` is the number of the newest message of this
+  ///   device to the user; `isKnown` whether messages of the user are taken over.
+  /// - `zdc_message_seen`: nodes that an inbox's log has ever had. They are never taken over again.
+  static let messages = """
+    CREATE TABLE zdc_envelope (
+      operation INTEGER PRIMARY KEY REFERENCES zdc_operation(id) ON DELETE CASCADE,
+      recipient BLOB NOT NULL,
+      seq INTEGER NOT NULL,
+      bytes BLOB NOT NULL
+    );
+    CREATE TABLE zdc_message_peer (
+      localUser INTEGER NOT NULL REFERENCES zdc_local_user(id) ON DELETE CASCADE,
+      appTreeID TEXT NOT NULL,
+      userID BLOB NOT NULL,
+      sentSeq INTEGER NOT NULL DEFAULT 0,
+      isKnown INTEGER NOT NULL,
+      PRIMARY KEY (localUser, appTreeID, userID)
+    ) WITHOUT ROWID;
+    CREATE TABLE zdc_message_seen (
+      zone INTEGER NOT NULL REFERENCES zdc_zone(id) ON DELETE CASCADE,
+      node BLOB NOT NULL,
+      PRIMARY KEY (zone, node)
+    ) WITHOUT ROWID;
+    CREATE INDEX zdc_operation_delivery ON zdc_operation (zone, id) WHERE kind = 7
+    """
+}

@@ -1,0 +1,132 @@
+internal import Foundation
+package import GRDB
+package import ZDCProtocol
+
+/// A message on its way to one recipient: sealed, and not answered yet.
+package struct StoredEnvelope: Sendable, Hashable {
+  package var operation: Int64
+  package var recipient: UserID
+  package var seq: UInt64
+  package var bytes: [UInt8]
+
+  package init(operation: Int64, recipient: UserID, seq: UInt64, bytes: [UInt8]) {
+    self.operation = operation
+    self.recipient = recipient
+    self.seq = seq
+    self.bytes = bytes
+  }
+}
+
+/// The users with whom a local user exchanges messages, and the messages that are being sent, inside one transaction.
+package struct MessageStore {
+  package let db: Database
+  private let operations: OperationStore
+
+  package init(_ transaction: ZDCReadTransaction) {
+    (db, operations) = (transaction.database, transaction.operations)
+  }
+
+  // MARK: Deliveries
+
+  /// The deliveries of an outbox, in queue order.
+  package func deliveries(zone: Int64) throws -> [OperationRow] {
+    try operations.fetchAll("WHERE zone = ? AND kind = 7 ORDER BY id", [zone])
+  }
+
+  /// The open dependencies of these deliveries.
+  package func dependencies(zone: Int64) throws -> [Int64: [Int64]] {
+    var found: [Int64: [Int64]] = [:]
+    let query = """
+      SELECT o.id, d.dependsOn FROM zdc_operation o CROSS JOIN zdc_dependency d ON d.operation = o.id
+      WHERE o.zone = ? AND o.kind = 7 AND EXISTS (SELECT 1 FROM zdc_operation t WHERE t.id = d.dependsOn)
+      ORDER BY o.id, d.dependsOn
+      """
+    try db.forEachRow(query, [zone]) { found[$0[0], default: []].append($0[1]) }
+    return found
+  }
+
+  /// The envelopes of an outbox whose answer is not known, in queue order.
+  package func envelopes(zone: Int64) throws -> [StoredEnvelope] {
+    var found: [StoredEnvelope] = []
+    let query = """
+      SELECT e.operation, e.recipient, e.seq, e.bytes FROM zdc_operation o
+      CROSS JOIN zdc_envelope e ON e.operation = o.id WHERE o.zone = ? AND o.kind = 7 ORDER BY o.id
+      """
+    try db.forEachRow(query, [zone]) { row in
+      found.append(
+        StoredEnvelope(
+          operation: row[0], recipient: try UserID(row, 1), seq: row.unsigned(2) ?? 0, bytes: try row.requiredBytes(3)))
+    }
+    return found
+  }
+
+  package func insert(_ envelope: StoredEnvelope) throws {
+    try db.execute(
+      sql: "INSERT INTO zdc_envelope (operation, recipient, seq, bytes) VALUES (?, ?, ?, ?)",
+      arguments: [
+        envelope.operation, envelope.recipient.data, envelope.seq.stored, Data(envelope.bytes),
+      ])
+  }
+
+  package func removeEnvelope(of operation: Int64) throws {
+    try db.execute(sql: "DELETE FROM zdc_envelope WHERE operation = ?", arguments: [operation])
+  }
+
+  // MARK: Peers
+
+  /// Gives the next message to a user its number.
+  package func nextSeq(to user: UserID, localUser: Int64, tree: String) throws -> UInt64 {
+    try db.execute(
+      sql: """
+        INSERT INTO zdc_message_peer (localUser, appTreeID, userID, sentSeq, isKnown) VALUES (?, ?, ?, 1, 1)
+        ON CONFLICT DO UPDATE SET sentSeq = sentSeq + 1
+        """, arguments: [localUser, tree, user.data])
+    return try sentSeq(to: user, localUser: localUser, tree: tree)
+  }
+
+  /// Gives a number back that no recipient has seen, unless a later one was given.
+  package func giveBack(_ seq: UInt64, to user: UserID, localUser: Int64, tree: String) throws {
+    try db.execute(
+      sql: """
+        UPDATE zdc_message_peer SET sentSeq = sentSeq - 1
+        WHERE localUser = ? AND appTreeID = ? AND userID = ? AND sentSeq = ?
+        """, arguments: [localUser, tree, user.data, seq.stored])
+  }
+
+  private func sentSeq(to user: UserID, localUser: Int64, tree: String) throws -> UInt64 {
+    let row = try Row.fetchOne(
+      db, sql: "SELECT sentSeq FROM zdc_message_peer WHERE localUser = ? AND appTreeID = ? AND userID = ?",
+      arguments: [localUser, tree, user.data])
+    return row?.unsigned(0) ?? 0
+  }
+
+  /// Remembers whether messages of a user are taken over.
+  package func setKnown(_ isKnown: Bool, _ user: UserID, localUser: Int64, tree: String) throws {
+    try db.execute(
+      sql: """
+        INSERT INTO zdc_message_peer (localUser, appTreeID, userID, isKnown) VALUES (?, ?, ?, ?)
+        ON CONFLICT DO UPDATE SET isKnown = excluded.isKnown
+        """, arguments: [localUser, tree, user.data, isKnown])
+  }
+
+  /// The users whose messages are taken over.
+  package func known(localUser: Int64, tree: String) throws -> Set<UserID> {
+    let rows = try Row.fetchAll(
+      db, sql: "SELECT userID FROM zdc_message_peer WHERE localUser = ? AND appTreeID = ? AND isKnown",
+      arguments: [localUser, tree])
+    return Set(try rows.map { try UserID($0, 0) })
+  }
+
+  // MARK: The inbox
+
+  /// Remembers nodes that the log of an inbox has.
+  package func setSeen(_ nodes: some Sequence<NodeID>, zone: Int64) throws {
+    let statement = try db.cachedStatement(sql: "INSERT OR IGNORE INTO zdc_message_seen (zone, node) VALUES (?, ?)")
+    for node in nodes { try statement.execute(arguments: [zone, node.data]) }
+  }
+
+  package func isSeen(_ node: NodeID, zone: Int64) throws -> Bool {
+    let statement = try db.cachedStatement(sql: "SELECT 1 FROM zdc_message_seen WHERE zone = ? AND node = ?")
+    return try Row.fetchOne(statement, arguments: [zone, node.data]) != nil
+  }
+}

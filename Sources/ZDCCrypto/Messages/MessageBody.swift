@@ -1,0 +1,173 @@
+package import ZDCProtocol
+
+/// What a sender signs and seals for one recipient (PROTOCOL 3.11).
+package struct MessageBody: Sendable, Hashable {
+  package enum Kind: UInt8, Sendable {
+    /// The sender keeps a copy in the outbox.
+    case message = 1
+    /// The sender keeps no copy.
+    case signal = 2
+  }
+
+  /// The head of a zone that sender and recipient know, as the sender's device last verified it.
+  package struct Head: Sendable, Hashable {
+    package var zone: ZoneID
+    package var seq: UInt64
+    package var hash: CommitHash
+
+    package init(zone: ZoneID, seq: UInt64, hash: CommitHash) {
+      self.zone = zone
+      self.seq = seq
+      self.hash = hash
+    }
+  }
+
+  package struct Fields: Sendable, Hashable {
+    package var id: MessageID
+    package var sender: UserID
+    package var senderGen: UInt32
+    /// Names the sending device to the recipient, and to nobody else.
+    package var device: UInt64
+    package var recipient: UserID
+    package var inbox: TreeID
+    package var recipientEncGen: UInt32
+    /// 1, 2, 3, … for each sending device and recipient.
+    package var seq: UInt64
+    package var timeMs: UInt64
+    package var heads: [Head]
+    package var kind: Kind
+    package var payload: [UInt8]
+
+    package init(
+      id: MessageID, sender: UserID, senderGen: UInt32, device: UInt64, recipient: UserID, inbox: TreeID,
+      recipientEncGen: UInt32, seq: UInt64, timeMs: UInt64, heads: [Head] = [], kind: Kind, payload: [UInt8]
+    ) {
+      self.id = id
+      self.sender = sender
+      self.senderGen = senderGen
+      self.device = device
+      self.recipient = recipient
+      self.inbox = inbox
+      self.recipientEncGen = recipientEncGen
+      self.seq = seq
+      self.timeMs = timeMs
+      self.heads = heads
+      self.kind = kind
+      self.payload = payload
+    }
+  }
+
+  package let fields: Fields
+  package let signature: [UInt8]
+  private let signedBytes: [UInt8]
+
+  /// Signs a body.
+  ///
+  /// - Throws: `limitExceeded` for a payload or a list of heads beyond its limit, and what `sign` throws.
+  package init(_ fields: Fields, sign: ([UInt8]) throws -> [UInt8]) throws {
+    try require(
+      fields.payload.count <= Limits.messageBytes && fields.heads.count <= Limits.messageHeads, .limitExceeded)
+    self.fields = fields
+    signedBytes = fields.bytes
+    signature = try sign(signedBytes)
+  }
+
+  /// Decodes the padded plaintext.
+  package init(_ bytes: [UInt8]) throws(ZDCSecurityError) {
+    try require(bytes.count <= Limits.envelopeBytes, .limitExceeded)
+    var reader = ByteReader(bytes)
+    fields = try Fields(&reader)
+    signedBytes = Array(bytes.prefix(reader.offset))
+    signature = Array(try reader.read(count: 64))
+    let isPadded = bytes.count == Self.paddedLength(of: reader.offset)
+    let isZero = try reader.read(count: reader.remaining).allSatisfy { $0 == 0 }
+    try require(isPadded && isZero, .nonCanonicalEncoding)
+  }
+
+  /// The padded plaintext.
+  package var bytes: [UInt8] {
+    let body = signedBytes + signature
+    return body + [UInt8](repeating: 0, count: Self.paddedLength(of: body.count) - body.count)
+  }
+
+  package func isSigned(by publicKey: [UInt8]) -> Bool {
+    Signatures.isValid(signature, by: publicKey, label: "message", message: signedBytes)
+  }
+
+  /// Padmé, and at least 1,024 bytes: most short messages have one length.
+  private static func paddedLength(of count: Int) -> Int {
+    max(1_024, Int(ContentPadding.padme.paddedLength(of: UInt64(count))))
+  }
+}
+
+extension MessageBody.Fields {
+  fileprivate var bytes: [UInt8] {
+    var out = ByteWriter(magic: "ZDMB", capacity: 256 + heads.count * 88 + payload.count)
+    out.append(id)
+    out.append(sender)
+    out.append(senderGen)
+    out.append(device)
+    out.append(recipient)
+    out.append(inbox)
+    out.append(recipientEncGen)
+    out.append(seq)
+    out.append(timeMs)
+    out.append(UInt64(0))
+    out.append(TransparencyRoot.zero)
+    out.append(UInt16(heads.count))
+    for head in heads {
+      out.append(head.zone.tree)
+      out.append(head.zone.root)
+      out.append(head.seq)
+      out.append(head.hash)
+    }
+    out.append(kind.rawValue)
+    out.append32(payload)
+    return out.bytes
+  }
+
+  fileprivate init(_ reader: inout ByteReader) throws(ZDCSecurityError) {
+    try reader.readPreamble(magic: "ZDMB")
+    id = try reader.read16()
+    sender = try reader.read32()
+    senderGen = try reader.readUInt32()
+    device = try reader.readUInt64()
+    recipient = try reader.read32()
+    inbox = try reader.read32()
+    recipientEncGen = try reader.readUInt32()
+    seq = try reader.readUInt64()
+    try require(seq >= 1, .nonCanonicalEncoding)
+    timeMs = try reader.readUInt64()
+    try Self.requireNoTransparency(&reader)
+    heads = try Self.readHeads(&reader)
+    guard let kind = MessageBody.Kind(rawValue: try reader.readUInt8()) else {
+      throw ZDCSecurityError(.unsupportedVersion)
+    }
+    self.kind = kind
+    payload = Array(try reader.readVariable32(limit: Limits.messageBytes))
+  }
+
+  private static func requireNoTransparency(_ reader: inout ByteReader) throws(ZDCSecurityError) {
+    let (size, root) = (try reader.readUInt64(), try reader.read32(TransparencyRoot.self))
+    try require((size == 0) == (root == .zero), .nonCanonicalEncoding)
+    try require(size == 0, .unsupportedVersion)
+  }
+
+  private static func readHeads(_ reader: inout ByteReader) throws(ZDCSecurityError) -> [MessageBody.Head] {
+    let count = Int(try reader.readUInt16())
+    try require(count <= Limits.messageHeads, .limitExceeded)
+    var heads: [MessageBody.Head] = []
+    for _ in 0..<count {
+      let zone = ZoneID(tree: try reader.read32(), root: try reader.read16())
+      try require(heads.last.map { $0.zone < zone } ?? true, .nonCanonicalEncoding)
+      heads.append(MessageBody.Head(zone: zone, seq: try reader.readUInt64(), hash: try reader.read32()))
+    }
+    return heads
+  }
+}
+
+extension MessageBody: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+  package var description: String { "<message>" }
+  package var debugDescription: String { description }
+  package var customMirror: Mirror { Mirror(self, children: []) }
+}

@@ -1,0 +1,76 @@
+package import ZDCProtocol
+
+/// A message that waits for its recipient, without its bytes. An inbox is the zone of a trunk of kind `inbox`.
+package struct EnvelopeRow: Sendable, Hashable {
+  /// Grows with each envelope that is stored.
+  package var cursor: UInt64
+  package var sender: UserID
+  package var id: MessageID
+  package var length: Int
+  package var receivedMs: UInt64
+  /// Whether the recipient does not know the sender.
+  package var isRequest: Bool
+
+  package init(
+    cursor: UInt64, sender: UserID, id: MessageID, length: Int, receivedMs: UInt64, isRequest: Bool
+  ) {
+    self.cursor = cursor
+    self.sender = sender
+    self.id = id
+    self.length = length
+    self.receivedMs = receivedMs
+    self.isRequest = isRequest
+  }
+}
+
+/// What a user is to the owner of an inbox.
+package enum SenderState: Int, Sendable, Hashable {
+  /// Has delivered a message.
+  case hasWritten = 0
+  /// The owner accepts their messages.
+  case accepted = 1
+  /// The owner wants no message from them.
+  case blocked = 2
+}
+
+/// Sums over the envelopes of an inbox.
+package struct InboxUsage: Sendable, Hashable {
+  package typealias Share = InboxBounds.Share
+
+  package var all = Share()
+  package var requests = Share()
+  /// Those of one sender.
+  package var sender = Share()
+
+  package init() {}
+}
+
+/// Inboxes as a store reads them; part of ``MetadataReader``.
+package protocol InboxReader: AnyObject {
+  /// Returns envelopes in the order of their cursors, at most `limit`.
+  func envelopes(in inbox: ZoneKey, after cursor: UInt64, limit: Int) throws -> [EnvelopeRow]
+  func envelope(_ id: MessageID, from sender: UserID, in inbox: ZoneKey) throws -> [UInt8]?
+  /// Returns the sums of an inbox, in which a sender's share is separate.
+  func inboxUsage(of inbox: ZoneKey, sender: UserID) throws -> InboxUsage
+  /// Returns the cursor of the newest envelope in this user's inboxes; nil if none waits.
+  func newestEnvelope(of user: UserID) throws -> UInt64?
+  func sender(_ user: UserID, of inbox: ZoneKey) throws -> SenderState?
+  /// Counts the waiting envelopes, their bytes, and the senders in this user's inboxes, for the audit.
+  func inboxCounts(of user: UserID) throws -> (envelopes: Int, bytes: UInt64, senders: Int)
+  /// Returns whether the user owns, or has accepted, a zone that names the other user.
+  func shares(_ user: UserID, aZoneWith other: UserID) throws -> Bool
+}
+
+/// Inboxes as a store changes them; part of ``MetadataTransaction``. Their subject is the inbox's zone.
+package protocol InboxTransaction: InboxReader {
+  /// Stores an envelope. The caller has checked that the inbox has none with its id from this sender.
+  func insertEnvelope(_ envelope: MessageEnvelope, row: EnvelopeRow, in inbox: ZoneKey) throws
+  /// Removes the envelopes of these inbox nodes. Does nothing for nodes without one.
+  func removeEnvelopes(ofNodes nodes: [NodeID], in inbox: ZoneKey) throws
+  /// Nil forgets the user.
+  func setSender(_ user: UserID, to state: SenderState?, of inbox: ZoneKey) throws
+  /// Removes requests that were received earlier, at most `limit`; their subject is `upkeep`.
+  ///
+  /// - Returns: whether there may be more.
+  func removeRequests(receivedBefore: UInt64, limit: Int) throws -> Bool
+}

@@ -1,0 +1,30 @@
+package import ZDCClientStore
+internal import ZDCProtocol
+
+// The mailbox of the user's inbox.
+
+extension SyncScheduler {
+  /// Returns the row of the inbox; nil if this device has no tree yet.
+  package func inbox() async throws -> ZoneRow? {
+    try await zones().first { $0.trunk == .inbox && $0.owner == nil }
+  }
+
+  /// Takes over the messages that wait, if the server names a newest one that was not looked at yet.
+  func takeMessages(newest: UInt64?, into round: inout ZoneRound<PullSummary>) async throws {
+    guard let newest, newest != seenMessage, let inbox = try await inbox() else { return }
+    do {
+      round.take(try await worker(inbox.id).takeMessages())
+      seenMessage = newest
+    } catch {
+      try round.add(inbox.id, Result<Void, any Error>.failure(error)) { _, _ in }
+    }
+  }
+
+  /// Takes over the messages that wait, as one round.
+  package func messageRound(inBackground: Bool = false) async throws -> ZoneRound<PullSummary> {
+    guard let inbox = try await inbox() else { return ZoneRound(PullSummary(), inBackground: inBackground) }
+    return try await pullRound(of: [inbox.id], inBackground: inBackground) { worker, _ in
+      try await worker.takeMessages()
+    }
+  }
+}

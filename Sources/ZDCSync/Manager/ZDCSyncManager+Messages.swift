@@ -1,0 +1,113 @@
+public import Foundation
+internal import ZDCAccounts
+internal import ZDCClientAPI
+internal import ZDCClientStore
+internal import ZDCProtocol
+internal import ZDCSupport
+
+/// A message of an unknown user that waits in the mailbox. Nothing of it was fetched.
+///
+/// Everything here is the server's word. The content is verified once the sender is accepted.
+public struct ZDCMessageRequest: Sendable, Hashable, Identifiable {
+  /// Identifies the message among those that wait.
+  public let id: String
+  /// The text of the sender's user ID.
+  public let senderID: String
+  /// When the server received it.
+  public let date: Date
+  /// The length of the sealed message.
+  public let byteCount: Int
+
+  init(_ message: WaitingMessage) {
+    id = NodeID(message: message.messageID, from: message.sender).text
+    senderID = message.sender.text
+    date = Date(ms: message.receivedMs)
+    byteCount = message.length
+  }
+}
+
+extension ZDCSyncManager {
+  /// Asks the server for the messages of users whom the local user does not know.
+  ///
+  /// Known are users whom the local user has written to or accepted, and members of the user's own and accepted trees.
+  /// Their messages come into the inbox with the next pull. Anyone else can write too: show such a request as the sender's
+  /// ID and nothing else, and let the user decide. Requests of blocked users are left out. The server forgets a request after
+  /// 30 days.
+  ///
+  /// ```swift
+  /// let requests = try await session.syncManager.messageRequests(forLocalUserID: user.uuid)
+  /// let senders = Set(requests.map(\.senderID))
+  /// ```
+  ///
+  /// - Returns: The requests, oldest first.
+  /// - Throws: `ServerError`, `TransportError`.
+  public func messageRequests(forLocalUserID localUserID: String) async throws -> [ZDCMessageRequest] {
+    do {
+      let engine = try await engine(for: localUserID)
+      let session = engine.session
+      guard let inbox = try await engine.inbox() else { return [] }
+      let waiting = try await session.waitingMessages(in: inbox.zone.tree)
+      return try await session.database.asyncRead { transaction in
+        let known = try session.knownSenders(transaction)
+        return try waiting.filter { message in
+          try !known.contains(message.sender) && !transaction.contacts.contact(of: message.sender).isBlocked
+        }.map(ZDCMessageRequest.init)
+      }
+    } catch { throw publicError(error) }
+  }
+
+  /// Accepts the messages of a user: those that wait and all later ones come into the inbox.
+  ///
+  /// The user's identity is fetched, verified and pinned first. The messages are announced before the call returns.
+  ///
+  /// ```swift
+  /// try await session.syncManager.acceptMessages(fromUserID: senderID, forLocalUserID: user.uuid)
+  /// ```
+  ///
+  /// - Throws: ``ZDCCloudError`` with `unknownUser` if the server shows no valid identity; ``ZDCError`` with
+  ///   `syncedElsewhere` if another process syncs; `ServerError`, `TransportError`, or your delegate's error.
+  public func acceptMessages(fromUserID senderID: String, forLocalUserID localUserID: String) async throws {
+    try await asEngine {
+      let engine = try await self.engine(for: localUserID)
+      let session = engine.session
+      guard let sender = UserID(text: senderID), sender != session.user,
+        try await session.identities.recipients([sender], own: session.keys).keys[sender] != nil
+      else { throw ZDCCloudError(.unknownUser) }
+      guard let inbox = try await engine.inbox() else { return }
+      try await session.api.setSender(sender, to: .accepted, in: inbox.zone.tree)
+      try await session.database.asyncReadWrite { transaction in
+        try transaction.messages.setKnown(true, sender, localUser: session.localUser, tree: session.appTreeID)
+      }
+      _ = try await engine.messageRound().get()
+    }
+  }
+
+  /// Deletes the messages of a user that wait in the mailbox. What is in the inbox already stays.
+  ///
+  /// ```swift
+  /// try await session.syncManager.declineMessages(fromUserID: senderID, forLocalUserID: user.uuid)
+  /// ```
+  ///
+  /// - Parameters:
+  ///   - senderID: The text of the sender's user ID.
+  ///   - isBlocking: Whether the server also refuses all later messages of the user.
+  ///   - localUserID: The local user who gets the messages.
+  /// - Throws: ``ZDCCloudError`` with `unknownUser` for a text that is no user ID; `ServerError`, `TransportError`.
+  public func declineMessages(
+    fromUserID senderID: String, isBlocking: Bool = false, forLocalUserID localUserID: String
+  ) async throws {
+    do {
+      let engine = try await engine(for: localUserID)
+      let session = engine.session
+      guard let sender = UserID(text: senderID) else { throw ZDCCloudError(.unknownUser) }
+      guard let inbox = try await engine.inbox() else { return }
+      if isBlocking { try await session.api.setSender(sender, to: .blocked, in: inbox.zone.tree) }
+      try await session.database.asyncReadWrite { transaction in
+        try transaction.messages.setKnown(false, sender, localUser: session.localUser, tree: session.appTreeID)
+      }
+      for message in try await session.waitingMessages(in: inbox.zone.tree) where message.sender == sender {
+        try await session.api.deleteMessage(message.name, in: inbox.zone.tree)
+      }
+    } catch { throw publicError(error) }
+  }
+}

@@ -1,0 +1,246 @@
+internal import Foundation
+internal import ZDCAccounts
+internal import ZDCClientAPI
+package import ZDCClientStore
+internal import ZDCCrypto
+package import ZDCProtocol
+internal import ZDCSupport
+internal import ZDCTransfers
+
+/// Takes messages over from the mailbox into the inbox, an ordinary zone.
+///
+/// It stores nothing: a commit puts the messages' nodes, and the server drops the envelopes with it. If the process ends
+/// in between, the envelopes are still in the mailbox, or the nodes are in the log. The pull that follows announces them.
+struct MessageReceiver: Sendable {
+  let session: SyncSession
+  let zone: Int64
+
+  /// The most messages, and bytes of content, that one commit takes over.
+  private static let commitMessages = 100
+  private static let commitBytes = 4 << 20
+
+  struct Taken: Sendable {
+    var pulled = ZonePuller.Pulled()
+    /// Messages that do not open. They stay in the mailbox.
+    var refused: Set<MessageName> = []
+    /// Whether another attempt may take more.
+    var hasMore = false
+  }
+
+  /// - Parameter refused: Messages to leave alone.
+  func take(except refused: Set<MessageName>) async throws -> Taken {
+    var taken = Taken()
+    guard let inbox = try await inbox() else { return taken }
+    let waiting = try await waiting(inbox, except: refused)
+    guard !waiting.isEmpty else { return taken }
+    let names = Array(waiting.prefix(Self.commitMessages))
+    let envelopes = try await envelopes(names, inbox)
+    let opened = try await open(envelopes, inbox, &taken)
+    taken.hasMore = !envelopes.isEmpty && (waiting.count > envelopes.count || envelopes.count < names.count)
+    guard !opened.isEmpty else { return taken }
+    try await commit(opened, inbox, &taken)
+    return taken
+  }
+
+  // MARK: The mailbox
+
+  private struct Inbox: Sendable {
+    var row: ZoneRow
+    var head: ZoneHead
+    var root: NodeRow
+    var tree: TreeID { row.zone.tree }
+  }
+
+  /// Nil before the first pull of the inbox.
+  private func inbox() async throws -> Inbox? {
+    try await session.database.asyncRead { [zone] transaction in
+      guard let row = try transaction.zones.zone(id: zone), row.frozen == nil, let head = row.head,
+        row.unreadableReason == nil, let root = try transaction.nodes.root(zone: zone)
+      else { return nil }
+      return Inbox(row: row, head: head, root: root)
+    }
+  }
+
+  /// Returns what waits from known senders. Messages whose node the log has ever had are deleted: they are replays, or
+  /// were sent twice.
+  private func waiting(_ inbox: Inbox, except refused: Set<MessageName>) async throws -> [MessageName] {
+    let all = try await session.waitingMessages(in: inbox.tree)
+    let (wanted, doubled) = try await session.database.asyncRead { [session, zone] transaction in
+      let known = try session.knownSenders(transaction)
+      var (wanted, doubled): ([MessageName], [MessageName]) = ([], [])
+      for message in all where known.contains(message.sender) && !refused.contains(message.name) {
+        let node = NodeID(message: message.messageID, from: message.sender)
+        if try transaction.messages.isSeen(node, zone: zone) {
+          doubled.append(message.name)
+        } else {
+          wanted.append(message.name)
+        }
+      }
+      return (wanted, doubled)
+    }
+    for name in doubled { try await session.api.deleteMessage(name, in: inbox.tree) }
+    return wanted
+  }
+
+  private func envelopes(
+    _ names: [MessageName], _ inbox: Inbox
+  ) async throws -> [(name: MessageName, envelope: MessageEnvelope)] {
+    var reader = Bundle.Reader(try await session.api.envelopes(names, in: inbox.tree))
+    var rest = names[...]
+    var found: [(MessageName, MessageEnvelope)] = []
+    while let item = try reader.next() {
+      guard case .envelope(let envelope) = item else { throw ZDCSecurityError(.nonCanonicalEncoding) }
+      // The server leaves out what is gone, and keeps the order.
+      guard let index = rest.firstIndex(where: { $0.id == envelope.id }) else { break }
+      found.append((rest[index], envelope))
+      rest = rest[(index + 1)...]
+    }
+    return found
+  }
+
+  // MARK: Opening
+
+  /// Opens the envelopes, pins their senders' chains and checks the signatures.
+  private func open(
+    _ envelopes: [(name: MessageName, envelope: MessageEnvelope)], _ inbox: Inbox, _ taken: inout Taken
+  ) async throws -> [MessageBody] {
+    var opened: [(MessageName, MessageBody)] = []
+    for (name, envelope) in envelopes {
+      do throws(ZDCSecurityError) {
+        if let body = try open(envelope, from: name.sender, inbox) { opened.append((name, body)) }
+      } catch { try await refuse(name, error, &taken) }
+    }
+    let signers = Set(opened.map { Signer(user: $1.fields.sender, generation: $1.fields.senderGen) })
+    guard !signers.isEmpty else { return [] }
+    let (keys, _) = try await session.identities.keys(of: signers, own: session.keys)
+    var verified: [MessageBody] = []
+    for (name, body) in opened {
+      let fields = body.fields
+      if let key = try keys.signKey(user: fields.sender, generation: fields.senderGen) {
+        if body.isSigned(by: key) {
+          verified.append(body)
+        } else {
+          try await refuse(name, ZDCSecurityError(.messageAuthFailed), &taken)
+        }
+      } else {
+        // The server may show the chain later.
+        try await refuse(name, ZDCSecurityError(.writerUnknown), &taken)
+      }
+    }
+    return verified
+  }
+
+  /// - Returns: Nil if this device has no key of that generation: it reads its own chain again with the next pull.
+  private func open(
+    _ envelope: MessageEnvelope, from sender: UserID, _ inbox: Inbox
+  ) throws(ZDCSecurityError) -> MessageBody? {
+    guard let key = try? session.keys.decryptionKey(gen: envelope.recipientEncGen) else { return nil }
+    let body = try envelope.open(user: session.user, inbox: inbox.tree, key: key)
+    try require(body.fields.sender == sender, .messageAuthFailed)
+    return body
+  }
+
+  private func refuse(_ name: MessageName, _ error: ZDCSecurityError, _ taken: inout Taken) async throws {
+    taken.refused.insert(name)
+    let error = error.with(user: name.sender)
+    session.events.report(error)
+    try await session.database.asyncReadWrite { [session, zone] transaction in
+      try transaction.record(error, localUser: session.localUser, zone: zone, atMs: session.now())
+    }
+  }
+
+  // MARK: Committing
+
+  private func commit(_ messages: [MessageBody], _ inbox: Inbox, _ taken: inout Taken) async throws {
+    var request = Bundle.Writer()
+    var records: [NodeRecord] = []
+    for message in messages {
+      guard records.isEmpty || request.count + message.fields.payload.count < Self.commitBytes else {
+        taken.hasMore = true
+        break
+      }
+      let content = try await content(of: message, inbox)
+      if let bytes = content.inlineBytes { request.append(content: bytes, blob: content.fields(dataVersion: 1).blobID) }
+      let record = try RecordSealer.seal(try draft(message, content, inbox))
+      request.append(record: record.bytes)
+      records.append(record)
+    }
+    let commit = try commit(records, inbox)
+    request.append(commit: commit.bytes)
+    switch try await session.api.push(request.bytes) {
+    case .accepted: taken.pulled += try await ZonePuller(session: session, zone: zone).pull()
+    case .headMismatch(let page):
+      // Another device may have taken the same messages over.
+      taken.pulled += try await ZonePuller(session: session, zone: zone).take(page)
+      taken.hasMore = true
+    }
+    try await forgetUploads(of: records)
+  }
+
+  private func content(of message: MessageBody, _ inbox: Inbox) async throws -> SuppliedContent {
+    let payload = message.fields.payload
+    let sealed = try ContentSealer.sealSmall(data: payload)
+    if sealed.isInline { return .inline(sealed) }
+    let node = NodeID(message: message.fields.id, from: message.fields.sender)
+    let upload = ContentUpload(
+      api: session.api, journal: UploadJournal(session: session, tree: inbox.tree, node: node),
+      handOver: session.handOver
+    ) { _, _ in }
+    guard let source = try ZDCData(data: Data(payload)).immediateSource() else { throw ZDCError(.noDataFromApp) }
+    return try await upload.send(source, metadata: [], thumbnail: [])
+  }
+
+  private func draft(_ message: MessageBody, _ content: SuppliedContent, _ inbox: Inbox) throws -> RecordDraft {
+    let fields = message.fields
+    let received = ReceivedMessage(
+      sender: fields.sender, senderGen: fields.senderGen, device: fields.device, seq: fields.seq, id: fields.id)
+    var secrets = RecordPrivate(
+      name: try FoldedName(received.node.text), createdMs: fields.timeMs, content: content.secrets)
+    secrets.received = received
+    return RecordDraft(
+      tree: inbox.tree, node: received.node, parent: inbox.row.zone.root, key: .random(),
+      parentLink: .keys(inbox.root.parentKeys), secrets: secrets, content: content.fields(dataVersion: 1),
+      writer: session.user, writerGen: session.keys.signGen, timeMs: session.now())
+  }
+
+  private func commit(_ records: [NodeRecord], _ inbox: Inbox) throws -> ZoneCommit {
+    let (head, keys) = (inbox.head, session.keys)
+    let fields = ZoneCommit.Fields(
+      zone: head.zone, seq: head.seq + 1, prev: head.hash, aclHash: head.acl.hash, writer: session.user,
+      writerGen: keys.signGen, timeMs: session.now(), operations: records.map { .put(ZoneOperation.Put($0)) })
+    return try ZoneCommit(fields) { try keys.signingKey.sign(label: "commit", message: $0) }
+  }
+
+  /// Uploads are kept for a later process. This one has used them, or will make new ones.
+  private func forgetUploads(of records: [NodeRecord]) async throws {
+    let large = records.compactMap(\.fields.content).filter { $0.cipherLength > UInt64(Limits.inlineContentBytes) }
+    guard !large.isEmpty else { return }
+    try await session.database.asyncReadWrite { transaction in
+      for content in large { try UploadStore(transaction: transaction).remove(content.blobID) }
+    }
+  }
+}
+
+extension SyncSession {
+  /// Returns everything that waits in an inbox, oldest first.
+  package func waitingMessages(in inbox: TreeID) async throws -> [WaitingMessage] {
+    var all: [WaitingMessage] = []
+    var cursor: UInt64? = 0
+    while let after = cursor {
+      let page = try await api.waitingMessages(in: inbox, after: after)
+      all += page.messages
+      cursor = page.next.flatMap { $0 > after ? $0 : nil }
+    }
+    return all
+  }
+
+  /// The users whose messages are taken over: those who were written to or accepted, and those in lists of the user's
+  /// zones, the own ones and the accepted ones. Blocked users are not among them.
+  package func knownSenders(_ transaction: ZDCReadTransaction) throws -> Set<UserID> {
+    var known = try transaction.messages.known(localUser: localUser, tree: appTreeID)
+    for row in try transaction.zones.zones(localUser: localUser) where row.appTreeID == appTreeID {
+      known.formUnion(row.head?.acl.fields.entries.map(\.user) ?? [])
+    }
+    return try known.filter { try !transaction.contacts.contact(of: $0).isBlocked }
+  }
+}

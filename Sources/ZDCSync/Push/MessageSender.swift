@@ -1,0 +1,271 @@
+internal import Foundation
+internal import ZDCAccounts
+internal import ZDCClientAPI
+internal import ZDCClientStore
+internal import ZDCCrypto
+internal import ZDCProtocol
+internal import ZDCSupport
+internal import ZDCTransfers
+
+/// Delivers the messages of an outbox, up to 256 envelopes in a request.
+///
+/// An envelope is stored before it is sent, and sent until the server's answer is known. A recipient's operation leaves
+/// the queue in the transaction that tells the app.
+struct MessageSender: Sendable {
+  let session: SyncSession
+  let zone: Int64
+
+  /// The most bytes of content that one request delivers.
+  private static let requestBytes = 4 << 20
+
+  /// - Parameter due: Deliveries that may go now, in queue order.
+  func send(_ due: [OperationRow]) async throws -> PushSummary {
+    var envelopes = try await stored()
+    if envelopes.isEmpty {
+      let letters = try await letters(for: due)
+      guard !letters.isEmpty else { return PushSummary(triesAgain: false) }
+      envelopes = try await seal(letters)
+    }
+    guard !envelopes.isEmpty else { return PushSummary(triesAgain: true) }
+    session.activity.sends()
+    let results = try await session.api.deliver(envelopes.map(\.bytes))
+    return try await settle(Array(zip(envelopes, results)))
+  }
+
+  private func stored() async throws -> [StoredEnvelope] {
+    try await session.database.asyncRead { [zone] transaction in
+      var bytes = 0
+      return Array(
+        try transaction.messages.envelopes(zone: zone).prefix(Limits.envelopesPerRequest).prefix { envelope in
+          bytes += envelope.bytes.count
+          return bytes <= Limits.commitRequestBytes - (64 << 10)
+        })
+    }
+  }
+
+  // MARK: Content
+
+  /// A message to one recipient, before it is sealed.
+  fileprivate struct Letter: Sendable {
+    var operation: OperationRow
+    var recipient: UserID
+    var key: RecipientKey
+    var isSignal: Bool
+    var payload: [UInt8]
+  }
+
+  /// Collects content and keys for as many deliveries as fit into a request. Those that cannot go are parked.
+  private func letters(for due: [OperationRow]) async throws -> [Letter] {
+    let batch = Array(due.prefix(Limits.envelopesPerRequest))
+    let keys = try await recipientKeys(batch.compactMap(\.recipient))
+    var payloads: [Int64: Payload] = [:]
+    var letters: [Letter] = []
+    var bytes = 0
+    for operation in batch {
+      guard let node = operation.node, let recipient = operation.recipient else { continue }
+      guard let key = keys[recipient] else {
+        try await pause(operation, detail: ZDCSecurityError.Code.accountStateMissing.rawValue)
+        continue
+      }
+      if payloads[node] == nil { payloads[node] = try await payload(of: operation, node) }
+      guard let payload = payloads[node], let content = payload.bytes else { continue }
+      bytes += content.count + (4 << 10)
+      guard letters.isEmpty || bytes <= Self.requestBytes else { break }
+      letters.append(
+        Letter(
+          operation: operation, recipient: recipient, key: key, isSignal: payload.isSignal, payload: content))
+    }
+    return letters
+  }
+
+  private func recipientKeys(_ users: [UserID]) async throws -> [UserID: RecipientKey] {
+    let (keys, refused) = try await session.identities.recipients(Array(Set(users)), own: session.keys)
+    for error in refused {
+      try await session.database.asyncReadWrite { [session, zone] transaction in
+        try transaction.record(error, localUser: session.localUser, zone: zone, atMs: session.now())
+      }
+      session.events.report(error)
+    }
+    return keys
+  }
+
+  private struct Payload: Sendable {
+    var isSignal: Bool
+    /// Nil if the message waits.
+    var bytes: [UInt8]?
+  }
+
+  /// A message's content is that of the copy in the outbox. Only for a signal, which has none, the app is asked.
+  private func payload(of operation: OperationRow, _ node: Int64) async throws -> Payload? {
+    let row = try await session.database.asyncRead { try $0.nodes.node(id: node) }
+    guard let row else { return nil }
+    guard row.isUploaded else { return Payload(isSignal: true, bytes: try await signal(row, operation)) }
+    guard let content = row.content, content.secrets.sizes.data <= UInt64(Limits.messageBytes) else {
+      try await pause(operation, detail: ServerError.Code.limitExceeded.rawValue)
+      return Payload(isSignal: false, bytes: nil)
+    }
+    return Payload(isSignal: false, bytes: try await copy(row, content))
+  }
+
+  private func copy(_ row: NodeRow, _ content: NodeRow.RemoteContent) async throws -> [UInt8] {
+    let zoneID = try await session.database.asyncRead { [zone] in try $0.zones.zone(id: zone)?.zone }
+    guard let zoneID else { throw ZDCError(.corruptDatabase) }
+    let reference = try ContentReference(content: content.content, secrets: content.secrets)
+    let (_, body) = try await session.api.content(zoneID, node: row.nodeID, blob: content.content.blobID)
+    var bytes: [UInt8] = []
+    for try await slice in body {
+      bytes += slice
+      guard UInt64(bytes.count) <= content.content.cipherLength else { throw ZDCSecurityError(.contentTrailingData) }
+    }
+    return try ContentOpener.openSmall(bytes, reference).data
+  }
+
+  private func signal(_ row: NodeRow, _ operation: OperationRow) async throws -> [UInt8]? {
+    do {
+      let data = try await session.database.asyncRead { [session] transaction in
+        try session.delegate().data(forMessage: try session.node(row, in: transaction), transaction: transaction)
+      }
+      guard let source = try data?.immediateSource() else { throw ZDCError(.noDataFromApp) }
+      guard source.size <= UInt64(Limits.messageBytes) else { throw ZDCError(.sectionTooLarge) }
+      return try source.readAll()
+    } catch let error where !(error is CancellationError) {
+      session.events.report(error)
+      try await session.database.asyncReadWrite { transaction in
+        try transaction.operations.setState(.pending, reason: .noDataFromApp, id: operation.id)
+      }
+      return nil
+    }
+  }
+
+  // MARK: Sealing
+
+  /// Numbers, signs, seals and stores the messages, without those that the app has deleted since.
+  private func seal(_ letters: [Letter]) async throws -> [StoredEnvelope] {
+    try await session.database.asyncReadWrite { [session] transaction in
+      let device = try transaction.sendingDevice(session.localUserID)
+      var envelopes: [StoredEnvelope] = []
+      for letter in letters {
+        guard var row = try transaction.operations.operation(id: letter.operation.id), row.state == .pending else {
+          continue
+        }
+        let seq = try transaction.messages.nextSeq(
+          to: letter.recipient, localUser: session.localUser, tree: session.appTreeID)
+        let envelope = StoredEnvelope(
+          operation: row.id, recipient: letter.recipient, seq: seq,
+          bytes: try session.envelope(letter.fields(session, device: device, seq: seq), letter.key).bytes)
+        try transaction.messages.insert(envelope)
+        (row.state, row.reason, row.reasonDetail) = (.inFlight, .inFlight, nil)
+        try transaction.operations.update(row)
+        envelopes.append(envelope)
+      }
+      return envelopes
+    }
+  }
+
+  // MARK: Answers
+
+  private func settle(_ answers: [(StoredEnvelope, DeliveryResult)]) async throws -> PushSummary {
+    var summary = PushSummary()
+    let outcomes = try await session.database.asyncReadWrite { transaction in
+      try answers.map { try settle($0, $1, transaction) }
+    }
+    for outcome in outcomes {
+      switch outcome {
+      case .done:
+        summary.commits = 1
+        summary.operations += 1
+      case .refusedByApp(let error): session.events.report(error)
+      case .waits: break
+      }
+    }
+    summary.isDrained = try await session.database.asyncRead { [session] in
+      try $0.operations.isEmpty(localUser: session.localUser)
+    }
+    return summary
+  }
+
+  private enum Outcome: Sendable {
+    case done, waits
+    case refusedByApp(DelegateError)
+  }
+
+  private func settle(
+    _ envelope: StoredEnvelope, _ result: DeliveryResult, _ transaction: ZDCReadWriteTransaction
+  ) throws -> Outcome {
+    guard let operation = try transaction.operations.operation(id: envelope.operation) else { return .waits }
+    guard result == .delivered || result == .exists else {
+      try refuse(operation, envelope, result, transaction)
+      return .waits
+    }
+    do {
+      try transaction.undoable { try complete(operation, envelope.recipient, transaction) }
+      return .done
+    } catch let error as DelegateError {
+      // The envelope stays: the server answers that it has the message, and the app is told again.
+      var later = operation
+      later.attempts += 1
+      later.notBeforeMs = session.now() + Backoff.pause(attempts: later.attempts, random: session.time.random())
+      (later.state, later.reason) = (.pending, .backoff)
+      try transaction.operations.update(later)
+      return .refusedByApp(error)
+    }
+  }
+
+  /// Removes the recipient's operation and tells the app. A signal's node goes with its operation.
+  private func complete(
+    _ operation: OperationRow, _ recipient: UserID, _ transaction: ZDCReadWriteTransaction
+  ) throws {
+    try transaction.operations.delete(id: operation.id)
+    guard let row = try operation.node.flatMap({ try transaction.nodes.node(id: $0) }) else { return }
+    let node = try session.node(row, in: transaction)
+    let user = transaction.user(id: recipient.text) ?? ZDCUser(uuid: recipient.text, isLocal: false)
+    try session.tell(.didSendMessage, row.nodeID, in: transaction) {
+      try $0.didSendMessage(node, toRecipient: user, transaction: transaction)
+    }
+    guard !row.isUploaded, try transaction.operations.operations(node: row.id).isEmpty else { return }
+    try transaction.nodes.deleteSubtree(of: row.id)
+  }
+
+  private func refuse(
+    _ operation: OperationRow, _ envelope: StoredEnvelope, _ result: DeliveryResult,
+    _ transaction: ZDCReadWriteTransaction
+  ) throws {
+    try transaction.messages.removeEnvelope(of: operation.id)
+    try transaction.messages.giveBack(
+      envelope.seq, to: envelope.recipient, localUser: session.localUser, tree: session.appTreeID)
+    try pause(operation, detail: result.rawValue, transaction)
+  }
+
+  private func pause(_ operation: OperationRow, detail: String) async throws {
+    try await session.database.asyncReadWrite { transaction in
+      guard let row = try transaction.operations.operation(id: operation.id), row.state == .pending else { return }
+      try pause(row, detail: detail, transaction)
+    }
+  }
+
+  private func pause(_ operation: OperationRow, detail: String, _ transaction: ZDCReadWriteTransaction) throws {
+    var row = operation
+    row.attempts += 1
+    (row.state, row.reason, row.reasonDetail) = (.pending, .serverSaid, detail)
+    row.notBeforeMs = session.now() + Backoff.pause(attempts: row.attempts, random: session.time.random())
+    try transaction.operations.update(row)
+  }
+}
+
+extension MessageSender.Letter {
+  fileprivate func fields(_ session: SyncSession, device: UInt64, seq: UInt64) -> MessageBody.Fields {
+    MessageBody.Fields(
+      id: MessageID(operation.nodeID.bytes) ?? .zero, sender: session.user, senderGen: session.keys.signGen,
+      device: device, recipient: recipient,
+      inbox: .derive(owner: recipient, trunk: .inbox, appTreeID: session.appTreeID), recipientEncGen: key.encGen,
+      seq: seq, timeMs: session.now(), kind: isSignal ? .signal : .message, payload: payload)
+  }
+}
+
+extension SyncSession {
+  fileprivate func envelope(_ fields: MessageBody.Fields, _ key: RecipientKey) throws -> MessageEnvelope {
+    let signer = keys.signingKey
+    let body = try MessageBody(fields) { try signer.sign(label: "message", message: $0) }
+    return try MessageEnvelope(sealing: body, encPub: key.encPub)
+  }
+}

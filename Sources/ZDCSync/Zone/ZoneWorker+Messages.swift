@@ -1,0 +1,25 @@
+internal import ZDCProtocol
+internal import ZDCSupport
+
+// The mailbox, which belongs to the worker of the inbox.
+
+extension ZoneWorker {
+  /// The maximum number of commits that one step makes.
+  private static let messageCommits = 100
+
+  /// Takes over the messages of known senders, and announces them.
+  package func takeMessages() async throws -> ZonePuller.Pulled {
+    try await step {
+      try await identity.require()
+      var pulled = ZonePuller.Pulled()
+      for _ in 0..<Self.messageCommits {
+        let receiver = MessageReceiver(session: session, zone: zone)
+        let taken = try await slots.run { [refusedMessages] in try await receiver.take(except: refusedMessages) }
+        refusedMessages.formUnion(taken.refused)
+        pulled += taken.pulled
+        guard taken.hasMore else { break }
+      }
+      return pulled
+    }
+  }
+}

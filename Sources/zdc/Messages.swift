@@ -1,0 +1,137 @@
+import ArgumentParser
+import ZDCCommands
+
+struct Send: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Send a message to other users.",
+    usage: "zdc send [options] user... [--text text]",
+    discussion: """
+      The text comes from --text or from standard input. Each recipient gets it sealed for them; a copy stays in the outbox. Returns when \
+      the server has it for all recipients.
+
+      EXAMPLES
+        zdc send $USER_ID --text "the list is in home:/list"
+        date | zdc send $USER_ID $OTHER_ID
+
+      JSON: {"durableMs"?,"id","queuedMs","recipients"}
+
+      Exit code 66 if the server does not know a user, 75 if the message is still queued, for instance because a mailbox is full.
+      """)
+
+  @OptionGroup var common: CommonOptions
+  @Option(help: ArgumentHelp("The message; without it, standard input.", valueName: "text"))
+  var text: String?
+  @Flag(help: "Queue the message and return; zdc sync sends it.")
+  var queue = false
+  @Argument(help: "The recipients' user IDs.")
+  var user: [String]
+
+  func run() async throws {
+    try await MessageCommands.send(common.options, recipients: user, text: text, queuesOnly: queue)
+  }
+}
+
+struct Inbox: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "List and show messages, accept or decline senders.",
+    subcommands: [ListMessages.self, Show.self, Requests.self, Accept.self, Decline.self],
+    defaultSubcommand: ListMessages.self)
+}
+
+extension Inbox {
+  struct ListMessages: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "list", abstract: "List the messages in the inbox, oldest first.",
+      usage: "zdc inbox list [options]",
+      discussion: """
+        Messages of users whom this account has written to, accepted, or shares a tree with. Others wait as requests.
+
+        EXAMPLES
+          zdc inbox
+          zdc inbox list --json | jq -r .senderID
+
+        JSON, one message a line: {"date"?,"id","senderID","size"}
+        """)
+
+    @OptionGroup var common: CommonOptions
+
+    func run() async throws { try await MessageCommands.list(common.options) }
+  }
+
+  struct Show: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Write a message to standard output.",
+      usage: "zdc inbox show [options] id",
+      discussion: """
+        EXAMPLE
+          zdc inbox show 8k3n
+
+        Exit code 66 if there is no such message.
+        """)
+
+    @OptionGroup var common: CommonOptions
+    @Argument(help: "The message's id, or a unique prefix of it.")
+    var id: String
+
+    func run() async throws { try await MessageCommands.show(common.options, id: id) }
+  }
+
+  struct Requests: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "List messages of unknown users that wait at the server.",
+      usage: "zdc inbox requests [options]",
+      discussion: """
+        Nothing of them is fetched before you accept the sender. The server forgets them after 30 days.
+
+        EXAMPLE
+          zdc inbox requests
+
+        JSON, one message a line: {"date","id","senderID","size"}
+        """)
+
+    @OptionGroup var common: CommonOptions
+
+    func run() async throws { try await MessageCommands.requests(common.options) }
+  }
+
+  struct Accept: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Accept the messages of a user, those that wait and later ones.",
+      usage: "zdc inbox accept [options] user",
+      discussion: """
+        EXAMPLE
+          zdc inbox accept $USER_ID
+
+        JSON: {"senderID"}
+        """)
+
+    @OptionGroup var common: CommonOptions
+    @Argument(help: "The sender's user ID.")
+    var user: String
+
+    func run() async throws { try await MessageCommands.accept(common.options, sender: user) }
+  }
+
+  struct Decline: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Delete the messages of a user that wait at the server.",
+      usage: "zdc inbox decline [options] user",
+      discussion: """
+        EXAMPLES
+          zdc inbox decline $USER_ID
+          zdc inbox decline $USER_ID --block
+
+        JSON: {"senderID"}
+        """)
+
+    @OptionGroup var common: CommonOptions
+    @Flag(help: "Also refuse all later messages of the user.")
+    var block = false
+    @Argument(help: "The sender's user ID.")
+    var user: String
+
+    func run() async throws {
+      try await MessageCommands.decline(common.options, sender: user, isBlocking: block)
+    }
+  }
+}

@@ -1,0 +1,138 @@
+import Testing
+import ZDCAccounts
+import ZDCCrypto
+import ZDCProtocol
+import ZeroDarkCloudTesting
+
+@testable import ZDCSync
+@testable import ZeroDarkCloud
+
+/// Envelopes that an honest sender would not have made, delivered by an accepted user.
+struct HostileMessageTests {
+  typealias Pair = MessageTests.Pair
+
+  enum Forgery: String, CaseIterable, Sendable {
+    /// The body names another sender than the one who delivered it.
+    case otherSender
+    /// The body was meant for somebody else, and was sealed again.
+    case otherRecipient
+    /// The body was meant for the recipient's inbox of another app.
+    case otherInbox
+    /// The body names another generation of the recipient's key than the envelope.
+    case otherGeneration
+    /// Somebody else's key has signed the body.
+    case otherSignature
+    /// The body has the id of another message.
+    case otherID
+    /// The seal is broken.
+    case flippedBit
+
+    var code: ZDCSecurityError.Code {
+      switch self {
+      case .otherRecipient, .otherInbox, .otherGeneration: .messageWrongRecipient
+      case .otherSender, .otherSignature, .otherID, .flippedBit: .messageAuthFailed
+      }
+    }
+  }
+
+  /// Makes envelopes of Alice for Bob.
+  private struct Forger {
+    let session: SyncSession
+    let bob: UserID
+    let key: RecipientKey
+
+    init(_ pair: Pair) async throws {
+      session = try await pair.alice.syncManager.engine(for: try pair.alice.localUserID).session
+      bob = try pair.bob.userID
+      key = try #require(try await session.identities.recipients([bob], own: session.keys).keys[bob])
+    }
+
+    func fields(_ text: String, seq: UInt64 = 1) -> MessageBody.Fields {
+      MessageBody.Fields(
+        id: .random(), sender: session.user, senderGen: session.keys.signGen, device: 1, recipient: bob,
+        inbox: .derive(owner: bob, trunk: .inbox, appTreeID: TestDevice.treeID), recipientEncGen: key.encGen, seq: seq,
+        timeMs: 1, kind: .message, payload: Array(text.utf8))
+    }
+
+    func envelope(
+      _ fields: MessageBody.Fields, outside: MessageBody.Fields? = nil, signer: SigningKey? = nil
+    ) throws -> MessageEnvelope {
+      let signer = signer ?? session.keys.signingKey
+      let body = try MessageBody(fields) { try signer.sign(label: "message", message: $0) }
+      let shown = outside ?? fields
+      let context = MessageEnvelope.context(
+        id: shown.id, recipient: shown.recipient, inbox: shown.inbox, encGen: shown.recipientEncGen)
+      let sealed = try Wrap.wrap(to: key.encPub, label: "message", context: context, plaintext: body.bytes)
+      return MessageEnvelope(
+        id: shown.id, recipient: shown.recipient, inbox: shown.inbox, recipientEncGen: shown.recipientEncGen,
+        sealed: sealed)
+    }
+
+    func envelope(_ forgery: Forgery) throws -> MessageEnvelope {
+      let honest = fields("forged")
+      var forged = honest
+      switch forgery {
+      case .otherSender: forged.sender = UserID(1, 2, 3, 4)
+      case .otherRecipient: forged.recipient = session.user
+      case .otherInbox: forged.inbox = .derive(owner: bob, trunk: .inbox, appTreeID: "com.example.other")
+      case .otherGeneration: forged.recipientEncGen = 7
+      case .otherSignature: return try envelope(honest, signer: .random())
+      case .otherID: forged.id = .random()
+      case .flippedBit:
+        let good = try envelope(honest)
+        var sealed = good.sealed
+        sealed[sealed.count / 2] ^= 1
+        return MessageEnvelope(
+          id: good.id, recipient: good.recipient, inbox: good.inbox, recipientEncGen: good.recipientEncGen,
+          sealed: sealed)
+      }
+      return try envelope(forged, outside: honest)
+    }
+  }
+
+  @Test(arguments: Forgery.allCases) func aForgedMessageStaysOut_andTheNextOneArrives(forgery: Forgery) async throws {
+    try await TestWorld.run { world in
+      let pair = try await Pair(world)
+      let forger = try await Forger(pair)
+      world.expectsSecurityErrors([forgery.code.rawValue], on: pair.bob)
+      #expect(try await pair.alice.api.deliver([forger.envelope(forgery).bytes]) == [.delivered])
+      try await pair.bob.sync()
+      #expect(try await pair.bob.messages(from: pair.alice) == [])
+      #expect(pair.bob.recorder.take().isEmpty)
+      let events = try await pair.bob.syncManager.securityEvents(localUserID: try pair.bob.localUserID)
+      #expect(events.map(\.error.code) == [forgery.code])
+      try await pair.alice.send("honest", to: pair.bob)
+      try await pair.alice.sync()
+      try await pair.bob.sync()
+      #expect(try await pair.bob.messages(from: pair.alice) == ["alice: honest"])
+    }
+  }
+
+  @Test func messagesInAnotherOrderAllArrive() async throws {
+    try await TestWorld.run { world in
+      let pair = try await Pair(world)
+      let forger = try await Forger(pair)
+      let (first, second) = (
+        try forger.envelope(forger.fields("one", seq: 1)), try forger.envelope(forger.fields("two", seq: 2))
+      )
+      #expect(try await pair.alice.api.deliver([second.bytes, first.bytes]) == [.delivered, .delivered])
+      try await pair.bob.sync()
+      #expect(try await pair.bob.messages(from: pair.alice) == ["alice: one", "alice: two"])
+    }
+  }
+
+  /// - The server puts the envelopes of one answer twice
+  /// => each message is there once
+  @Test func aRepeatedEnvelopeIsOneMessage() async throws {
+    try await TestWorld.run { world in
+      let pair = try await Pair(world)
+      let forger = try await Forger(pair)
+      let envelope = try forger.envelope(forger.fields("once"))
+      #expect(try await pair.alice.api.deliver([envelope.bytes, envelope.bytes]) == [.delivered, .delivered])
+      try await pair.bob.sync()
+      #expect(try await pair.alice.api.deliver([envelope.bytes]) == [.exists])
+      try await pair.bob.sync()
+      #expect(try await pair.bob.messages(from: pair.alice) == ["alice: once"])
+    }
+  }
+}
