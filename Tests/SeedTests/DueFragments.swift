@@ -8,7 +8,6 @@ struct DueFragment {
   var work: Promise.Work
 
   static let all = [
-    DueFragment(fragment: "004 inviting", missing: ["func sendMessage"], work: .sharing),
     DueFragment(
       fragment: "004 data(forMessage:transaction:)",
       missing: ["func graftInvite", "struct ZDCGraftInvite", "struct ZDCCloudPath"], work: .sharing),

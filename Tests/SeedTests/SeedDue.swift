@@ -24,11 +24,6 @@ extension ZDCCloudReadTransaction {
 
 extension ZDCCloudTransaction {
   @discardableResult
-  func sendMessage(
-    toRecipients recipients: [ZDCUser], withDependencies dependencies: [ZDCCloudOperation]?
-  ) throws -> ZDCNode { notYet() }
-
-  @discardableResult
   func graftNode(
     withLocalPath localPath: ZDCTreesystemPath, remoteCloudPath: ZDCCloudPath, remoteCloudID: String,
     remoteUser: ZDCUser

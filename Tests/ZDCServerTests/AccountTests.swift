@@ -158,7 +158,7 @@ import ZDCServer
       let report: AuditReport = try await server.send(.GET, Routes.audit, token: token).json()
       let titles = [
         "account", "devices", "sessions", "trees", "zones", "stored in own trees", "accepted zones of others",
-        "access lists",
+        "access lists", "mailbox",
       ]
       #expect(report.sections.map(\.title) == titles)
       let stored = Dictionary(uniqueKeysWithValues: report.sections[5].fields.map { ($0.name, $0.value) })

@@ -21,6 +21,10 @@ import ZDCProtocol
         DELETE /v1/auth/session session 0
         GET /v1/auth/sessions session 0
         DELETE /v1/auth/sessions/{deviceID} session 0
+        PUT /v1/device-links/{linkID} limited 1216
+        GET /v1/device-links/{linkID} session 0
+        PUT /v1/device-links/{linkID}/answer session 32768
+        GET /v1/device-links/{linkID}/answer limited 0
         GET /v1/account/keyring session 0
         POST /v1/account/links session 139264
         GET /v1/account/audit session 0
@@ -38,6 +42,12 @@ import ZDCProtocol
         POST /v1/trees/{treeID}/zones/{zoneRoot}/records session 48000
         POST /v1/trees/{treeID}/zones/{zoneRoot}/contents session 32000
         GET /v1/trees/{treeID}/nodes/{nodeID} session 0
+        POST /v1/messages session 8388608
+        GET /v1/trees/{treeID}/messages session 0
+        POST /v1/trees/{treeID}/messages/read session 48000
+        DELETE /v1/trees/{treeID}/messages/{userID}/{messageID} session 0
+        PUT /v1/trees/{treeID}/senders/{userID} session 16384
+        DELETE /v1/trees/{treeID}/senders/{userID} session 0
         GET /v1/trees/{treeID}/nodes/{nodeID}/blobs/{blobID} session 0
         GET /v1/trees/{treeID}/nodes/{nodeID}/blobs/{blobID}/leaves session 0
         GET /v1/trees/{treeID}/nodes/{nodeID}/blobs/{blobID}/proof session 0

@@ -26,7 +26,7 @@ package struct MessageBody: Sendable, Hashable {
     package var id: MessageID
     package var sender: UserID
     package var senderGen: UInt32
-    /// Names the sending device to the recipient, and to nobody else.
+    /// Names the sending device to the recipient; others cannot recognise it.
     package var device: UInt64
     package var recipient: UserID
     package var inbox: TreeID

@@ -54,7 +54,7 @@ package struct MessageEnvelope: Sendable, Hashable {
 }
 
 extension NodeID {
-  /// The inbox node of a message: nobody but the sender can name one that becomes this node.
+  /// The inbox node of a message: only the sender can name one that becomes this node.
   package init(message: MessageID, from sender: UserID) {
     self.init(prefixOf: RecordHash(labelledHash: "message-node", sender.bytes, message.bytes))
   }

@@ -9,7 +9,7 @@ package struct StateList: Sendable, Hashable {
   package let nodes: [LogNode]
   /// The Merkle root over the entries.
   package let root: StateRoot
-  /// The node below which the others are known to form a tree; nil for a list that somebody else made.
+  /// The node below which the others are known to form a tree; nil for a list that another device made.
   private let knownTop: NodeID?
 
   /// Creates the list of a branch as the parent zone has it.

@@ -71,14 +71,14 @@ extension ZoneCommit.Fields {
 }
 
 extension ZonePuller {
-  /// Fetches what the replay of a page needs.
+  /// Fetches what the replay of a page needs. A commit without a member's signature causes no request.
   ///
   /// - Parameter row: The zone before the page.
-  func origins(of page: PageContents, _ row: ZoneRow) async throws -> ZoneOrigins {
+  func origins(of page: PageContents, _ row: ZoneRow, writers: WriterKeys) async throws -> ZoneOrigins {
     var origins = ZoneOrigins()
     let known = row.head?.seq
     for item in page.commits where known.map({ item.commit.fields.seq > $0 }) ?? true {
-      guard let (node, genesis) = item.commit.fields.split else { continue }
+      guard let (node, genesis) = item.commit.fields.split, Self.isSigned(item.commit, writers) else { continue }
       let zone = ZoneID(tree: row.zone.tree, root: node)
       origins.branches[genesis] = try await origin(genesis, of: zone, parent: row)
     }
@@ -93,9 +93,9 @@ extension ZonePuller {
     let page: PageContents
     do {
       page = try PageContents(try await session.api.commitPage(zone, after: nil, withRecords: false).body)
-    } catch let error as ServerError where error.code == .notFound && parent.owner != nil {
-      // Not a member of the new zone.
-      return nil
+    } catch let error as ServerError where error.code == .notFound {
+      guard parent.owner == nil else { return nil }  // not a member of the new zone
+      throw Doubt(ZDCSecurityError(.splitMismatch, zone: zone), .none)
     } catch let error as ZDCSecurityError {
       throw Doubt(error.with(zone: zone), isSigned: false)
     }

@@ -162,7 +162,11 @@ extension ZonePuller {
 
   /// Returns whether members have signed every commit of the page.
   static func isSigned(_ page: PageContents, _ writers: WriterKeys) -> Bool {
-    !page.commits.isEmpty && page.commits.allSatisfy { (try? $0.commit.checkSigner(writers)) != nil }
+    !page.commits.isEmpty && page.commits.allSatisfy { isSigned($0.commit, writers) }
+  }
+
+  static func isSigned(_ commit: ZoneCommit, _ writers: WriterKeys) -> Bool {
+    (try? commit.checkSigner(writers)) != nil
   }
 
   /// Handles class 2 errors that affect the zone as a whole, such as a missing grant. The zone stays as it is, and the

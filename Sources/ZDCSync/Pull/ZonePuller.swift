@@ -120,7 +120,7 @@ package struct ZonePuller {
       throw Doubt(ZDCSecurityError(.recordBindingMismatch, zone: row.zone), .none)
     }
     let writers = try await writerKeys(contents, row)
-    let origins = try await origins(of: contents, row)
+    let origins = try await origins(of: contents, row, writers: writers)
     return try await doubting(row.zone, isSigned: { Self.isSigned(contents, writers) }) {
       let (count, refusal) = try await session.writeNotifyingDelegate { [session, zone] transaction in
         try PageApplier(

@@ -74,10 +74,11 @@ struct ZoneRestore {
     try await session.database.asyncRead { [zone] in try $0.zones.zone(id: zone) }
   }
 
-  private func origins(of page: PageContents) async throws -> ZoneOrigins {
+  private func origins(of page: PageContents, writers: WriterKeys) async throws -> ZoneOrigins {
     guard var row = try await zoneRow() else { return ZoneOrigins() }
     row.head = nil
-    do { return try await ZonePuller(session: session, zone: zone).origins(of: page, row) } catch let doubt as Doubt {
+    let puller = ZonePuller(session: session, zone: zone)
+    do { return try await puller.origins(of: page, row, writers: writers) } catch let doubt as Doubt {
       throw doubt.error
     }
   }
@@ -93,7 +94,7 @@ struct ZoneRestore {
       let contents = try PageContents(page.body)
       writers.add(try await session.keys(for: contents, after: chain.list, zone: self.zone))
       try pages.append(try chain.verified(contents, writers: writers))
-      origins.add(try await self.origins(of: contents))
+      origins.add(try await self.origins(of: contents, writers: writers))
       guard page.hasMore else {
         return FetchedLog(pages: pages, head: page.head.hash, writers: writers, origins: origins)
       }

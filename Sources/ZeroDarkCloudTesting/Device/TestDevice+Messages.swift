@@ -31,7 +31,7 @@ extension TestDevice {
       return try cloud.children(ofNodeID: root.uuid).sorted { $0.cloudID < $1.cloudID }.map { node in
         let text =
           try RecordingDelegate.content(of: node, transaction).map { String(decoding: $0.data, as: UTF8.self) } ?? "?"
-        return "\(node.senderID.map { names[$0] ?? "somebody" } ?? "me"): \(text)"
+        return "\(node.senderID.map { names[$0] ?? "someone unknown" } ?? "me"): \(text)"
       }.sorted()
     }
   }

@@ -150,8 +150,7 @@ extension HostileScenario {
       act.inject(
         try act.zone.commit([.delete(node: folder.fields.node, record: .zero, liveDescendants: 1)]))
     },
-    HostileScenario("C10", "32", story: "an operation of later versions", error: "unsupportedVersion", .fails) {
-      act in
+    HostileScenario("C18", story: "a split whose zone is not shown", error: "splitMismatch", .fails) { act in
       act.inject(
         try act.zone.commit([.split(node: try act.zone.node("folder").record.fields.node, genesis: .zero, count: 1)]))
     },

@@ -17,7 +17,7 @@ extension HostileServerTests {
     Garbage(testDescription: "HTML") { _ in [body { $0 = Array("<html><body>Log in</body></html>".utf8) }] },
     Garbage(testDescription: "a page that ends early") { _ in [body { $0.removeLast($0.count / 2) }] },
     Garbage(testDescription: "a commit of a later version") { _ in [.change(.commit) { $0[4] = 9 }] },
-    Garbage(testDescription: "an operation of a later version") { act in
+    Garbage(testDescription: "a split without its zone") { act in
       let node = try act.zone.node("folder").record.fields.node
       let commit = try act.zone.commit([.split(node: node, genesis: .zero, count: 1)])
       return [
