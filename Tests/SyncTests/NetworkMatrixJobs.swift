@@ -1,4 +1,3 @@
-import ZDCClientAPI
 import ZDCCrypto
 import ZDCProtocol
 import ZeroDarkCloud
