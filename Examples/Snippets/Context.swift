@@ -39,6 +39,11 @@ nonisolated(unsafe) let info: ZDCCloudDataInfo = missing()
 nonisolated(unsafe) let alicesUserID: String = missing()
 nonisolated(unsafe) let bobsUserID: String = missing()
 nonisolated(unsafe) let listNodeID: String = missing()
+nonisolated(unsafe) let sharedNodeID: String = missing()
+nonisolated(unsafe) let senderID: String = missing()
+nonisolated(unsafe) let scannedCode: String = missing()
+nonisolated(unsafe) let bob: ZDCUser = missing()
+nonisolated(unsafe) let permsOps: [ZDCCloudOperation] = missing()
 
 // The app's own.
 nonisolated(unsafe) var task: Task = missing()
@@ -61,6 +66,7 @@ func show(_ titles: [String]) {}
 func store(_ content: ZDCNodeContent, of node: ZDCNode, _ transaction: ZDCReadWriteTransaction) {}
 func store(_ data: Data, of node: ZDCNode) throws {}
 func rounded(_ image: ZDCPlatformImage) -> ZDCPlatformImage? { nil }
+func userAgrees(_ digits: String) async -> Bool { false }
 func openTree(_ tree: ZDCUserTree) {}
 func askToDownload(_ node: ZDCNode) {}
 func askForWordsOrNewAccount() {}

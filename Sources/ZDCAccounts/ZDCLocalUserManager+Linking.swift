@@ -44,10 +44,13 @@ extension ZDCLocalUserManager {
   /// Begins to add this device to an account of another device, which scans the code.
   ///
   /// ```swift
-  /// let link = try await users.startDeviceLink()
-  /// show(link.code)
+  /// let link = try await session.localUserManager.startDeviceLink()
+  /// show([link.code])
   /// let account = try await link.account()
-  /// if await confirmed(account.digits) { openTree(session.tree(of: try await account.add())) }
+  /// if await userAgrees(account.digits) {
+  ///   let user = try await account.add()
+  ///   openTree(session.tree(of: user))
+  /// }
   /// ```
   ///
   /// - Throws: `ServerError`; ``TransportError``; ``ZDCError`` with `cryptographyFailure`.
@@ -67,8 +70,8 @@ extension ZDCLocalUserManager {
   /// or message has brought: whoever's code it is gets the account, with everything in it.
   ///
   /// ```swift
-  /// let request = try await users.linkRequest(code: scanned, for: user.uuid)
-  /// if await approved(request.digits) { try await request.approve() }
+  /// let request = try await session.localUserManager.linkRequest(code: scannedCode, for: user.uuid)
+  /// if await userAgrees(request.digits) { try await request.approve() }
   /// ```
   ///
   /// - Parameters:
