@@ -13,7 +13,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from axe_playwright_python.sync_playwright import Axe
@@ -29,17 +29,19 @@ HOSTILE = '<img src=x onerror="document.title=1">\u202egpj.exe\u200b'
 class Todo:
     """One process with a page, and a browser that shows it."""
 
-    def __init__(self, bin_folder, folder, server_url, browser=None):
+    def __init__(self, bin_folder, folder, server_url):
         self.program, self.folder, self.url = bin_folder / "zdc-todo", folder, server_url
         self.port = free_port()
         self.process = subprocess.Popen(
             [self.program, "serve", "--json", "--port", str(self.port), "--folder", folder, "--server", server_url],
             stdout=subprocess.PIPE, text=True)
-        self.link = json.loads(self.process.stdout.readline())["link"]
+        line = self.process.stdout.readline()
+        if not line:
+            end(self.process)
+            sys.exit(f"zdc-todo serve did not start; exit code {self.process.returncode}")
+        self.link = json.loads(line)["link"]
         self.origin = f"http://127.0.0.1:{self.port}"
         self.problems = []
-        if browser:
-            self.page = self.open(browser)
 
     def open(self, browser, **options):
         page = browser.new_context(viewport=DESKTOP, **options).new_page()
@@ -93,7 +95,7 @@ def create_account(todo):
     for field in page.locator("input").all():
         field.fill(words[int(field.get_attribute("name")[1:])])
     page.get_by_role("button", name="Check").click()
-    expect(page.get_by_role("heading", name="Begin with a list")).to_be_visible()
+    expect(page.get_by_role("heading", name="Create your first list")).to_be_visible()
     return words
 
 
@@ -163,6 +165,41 @@ def order(alice, phone):
     shows(phone, ["milk", "bread", "jam"], "so does the mouse")
 
 
+def open_forms(alice, phone):
+    for todo in (alice, phone):
+        todo.row("jam").locator("a.body").click()
+    alice.page.locator("#f-details").fill("strawberry")
+    phone.page.locator("#f-title").fill("marmalade")
+    alice.page.get_by_role("button", name="Save").click()
+    expect(phone.page.locator("#f-details")).to_have_value("strawberry")
+    expect(phone.page.locator("#f-title")).to_have_value("marmalade")
+    check(True, "an open form shows the changes of the other device, and keeps what the user has typed")
+    phone.page.get_by_role("button", name="Save").click()
+    expect(alice.page.locator("#f-title")).to_have_value("marmalade")
+    expect(alice.page.locator("#f-details")).to_have_value("strawberry")
+    check(True, "a form changes only the fields that the user changed")
+    alice.page.locator("#f-title").fill("jam")
+    alice.page.locator("#f-details").fill("")
+    alice.page.get_by_role("button", name="Save").click()
+    expect(phone.page.locator("#f-title")).to_have_value("jam")
+    for todo in (alice, phone):
+        todo.page.get_by_role("link", name="Groceries").first.click()
+
+
+def stopped(todo):
+    """The page without its process."""
+    todo.page.set_viewport_size(DESKTOP)
+    todo.page.get_by_role("link", name="Groceries").first.click()
+    box = todo.row("Dark bread").get_by_role("checkbox")
+    expect(box).not_to_be_checked()
+    end(todo.process)
+    expect(todo.page.get_by_role("status")).to_contain_text("Not connected")
+    box.click()
+    expect(todo.page.get_by_role("status")).to_contain_text("not running")
+    expect(box).not_to_be_checked()
+    check(True, "without its process, the page says so, and a tick is reset")
+
+
 def photos(alice, phone, work):
     page = alice.page
     alice.row("milk").locator("a.body").click()
@@ -181,9 +218,9 @@ def photos(alice, phone, work):
     screenshots(alice, "task")
     page.locator("#f-photo").set_input_files(work / "black.jpg")
     phone.page.wait_for_function("() => document.querySelector('#photo img').naturalWidth !== 1600")
-    phone.page.get_by_role("button", name="Take it off").click()
+    phone.page.get_by_role("button", name="Remove photo").click()
     expect(page.locator("#photo")).to_have_count(0)
-    check(True, "a photo is replaced, and taken off by the other device")
+    check(True, "a photo is replaced, and removed by the other device")
     for todo in (alice, phone):
         todo.page.get_by_role("link", name="Groceries").first.click()
 
@@ -375,41 +412,50 @@ def refusals(alice, browser):
     check(answer.status == 401 and "default-src 'none'" in answer.headers["content-security-policy"], "the policy is strict")
 
 
+def story(alice, phone, bob, server, browser, work):
+    words = create_account(alice)
+    log_in(phone, words)
+    lists_and_tasks(alice, phone)
+    order(alice, phone)
+    open_forms(alice, phone)
+    photos(alice, phone, work)
+    server_sees(alice)
+    hostile(alice, phone)
+    conflicts(alice, phone, server)
+    lists(alice, phone)
+    second_account(alice, bob)
+    phone.page.get_by_role("link", name="Market").click()
+    latency(alice, phone)
+    refusals(alice, browser)
+    picture(bob, work)
+    large(alice, work)
+    for todo in (alice, phone, bob):
+        check(not todo.problems, f"no console error and no foreign request {todo.problems[:3] or ''}")
+    stopped(bob)
+
+
 def main():
     bin_folder = Path(sys.argv[1])
     SHOTS.mkdir(exist_ok=True)
     expect.set_options(timeout=30_000)  # for machines that are busy
-    with tempfile.TemporaryDirectory(prefix="zdc-todo-") as name, sync_playwright() as playwright:
-        work = Path(name)
+    with tempfile.TemporaryDirectory(prefix="zdc-todo-") as folder, sync_playwright() as playwright, ExitStack() as stack:
+        work = Path(folder)
         make_pictures(work)
         server = Server(bin_folder, work)
+        stack.callback(server.stop)
         browser = playwright.chromium.launch(
             executable_path=os.environ.get("CHROMIUM", "/usr/bin/chromium"), args=["--no-sandbox"] if os.geteuid() == 0 else [])
-        todos = [Todo(bin_folder, work / name, server.url, browser) for name in ("alice", "phone", "bob")]
-        alice, phone, bob = todos
+        todos = []
+        for name in ("alice", "phone", "bob"):
+            todos.append(Todo(bin_folder, work / name, server.url))
+            stack.callback(end, todos[-1].process)
+        for todo in todos:
+            todo.page = todo.open(browser)
         try:
-            words = create_account(alice)
-            log_in(phone, words)
-            lists_and_tasks(alice, phone)
-            order(alice, phone)
-            photos(alice, phone, work)
-            server_sees(alice)
-            hostile(alice, phone)
-            conflicts(alice, phone, server)
-            lists(alice, phone)
-            second_account(alice, bob)
-            phone.page.get_by_role("link", name="Market").click()
-            latency(alice, phone)
-            refusals(alice, browser)
-            picture(bob, work)
-            large(alice, work)
-            for todo in todos:
-                check(not todo.problems, f"no console error and no foreign request {todo.problems[:3] or ''}")
+            story(*todos, server, browser, work)
         finally:
             for todo in todos:
                 todo.page.screenshot(path=SHOTS / f"last-{todo.folder.name}.png")
-                end(todo.process)
-            server.stop()
     say(f"todo: screenshots are in {SHOTS.relative_to(ROOT)}")
     sys.exit(1 if failures else 0)
 

@@ -16,7 +16,7 @@ let package = Package(
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
   ],
   targets: [
-    // The app without a user interface. An iOS app can use it as it is.
+    // The app without a user interface. An iOS app can use it unchanged.
     .target(name: "TodoKit", dependencies: [zeroDark]),
     // Commands for a terminal, and a page for a browser.
     .executableTarget(

@@ -1,5 +1,5 @@
 extension String {
-  /// The text as a single line that is safe to show beside other text.
+  /// The text as a single line that is safe to show next to other text.
   ///
   /// A title may come from another device, or one day from another person. Control characters could change a terminal,
   /// bidirectional overrides could make "gpj.exe" look like "exe.jpg", and invisible characters could make two titles

@@ -1,8 +1,8 @@
 import Foundation
 
-/// What a user sees beside a list or a task.
+/// A sync status that is shown next to a list or a task.
 public enum Badge: String, Codable, Hashable, Sendable, CaseIterable {
-  /// A change waits to be sent.
+  /// A change is queued.
   case pending
   /// A change is being sent.
   case syncing
@@ -12,7 +12,7 @@ public enum Badge: String, Codable, Hashable, Sendable, CaseIterable {
   case needsDownload
 }
 
-/// A list as it is shown.
+/// A list for display.
 public struct ListItem: Identifiable, Hashable, Sendable {
   /// Its node's id on this device.
   public let id: String
@@ -20,53 +20,65 @@ public struct ListItem: Identifiable, Hashable, Sendable {
   public let title: String
   /// When it was created.
   public let created: Date
-  /// How many tasks it has, and how many are done.
+  /// The number of its tasks, and of those that are done.
   public let counts: List.Counts
-  /// What to show beside it; changes of its tasks count.
+  /// Its sync status. Changes of its tasks count too.
   public let badges: Set<Badge>
 }
 
-/// A task as it is shown.
+/// A task for display.
 public struct TaskItem: Identifiable, Hashable, Sendable {
   /// Its node's id on this device.
   public let id: String
   /// Nil until the content is downloaded.
   public let task: Task?
-  /// The version of the photo, or nil if there is none.
+  /// Identifies the photo's version on this device. Nil if there is no photo.
   public let photo: String?
-  /// What to show beside it.
+  /// Its sync status.
   public let badges: Set<Badge>
 }
 
-/// A change that the user can look back at, and often undo.
+/// An edit of this device, or the outcome of a conflict. Many can be undone.
 public struct Activity: Identifiable, Hashable, Sendable {
+  /// The origin of an activity.
+  public enum Kind: String, Codable, Hashable, Sendable {
+    /// An edit of this device.
+    case edit
+    /// The outcome of a conflict in which this device lost nothing.
+    case conflict
+    /// The outcome of a conflict in which a change of another device replaced one of this device.
+    case loss
+  }
+
   /// Identifies it for ``Account/undo(_:)``.
   public let id: String
-  /// The task that it is about, while it exists.
+  /// Its origin.
+  public let kind: Kind
+  /// The task concerned, as long as it exists.
   public let taskID: String?
   /// The title of the task or list at that time.
   public let title: String
-  /// What happened, in words.
+  /// A description for display.
   public let change: String
   /// When it happened.
   public let date: Date
-  /// Whether ``Account/undo(_:)`` can undo it, or make it again.
+  /// Whether ``Account/undo(_:)`` can undo or redo it.
   public let canUndo: Bool
   /// Whether it was undone.
   public let isUndone: Bool
 }
 
-/// All that one screen of an account shows, read in one transaction.
+/// A consistent snapshot of an account for one screen, read in one transaction.
 public struct Screen: Hashable, Sendable {
   /// All lists, by title.
   public var lists: [ListItem] = []
   /// The tasks of the chosen list in their order.
   public var tasks: [TaskItem] = []
-  /// The latest first.
+  /// Edits and outcomes of conflicts, the latest first.
   public var activity: [Activity] = []
 }
 
-/// What the server stores of a node, beside what this device knows about it.
+/// A node as the server stores it, with the title that only this device can read.
 public struct SealedNode: Hashable, Sendable {
   /// The title, which the server does not know.
   public let title: String

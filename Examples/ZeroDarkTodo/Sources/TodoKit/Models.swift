@@ -1,17 +1,17 @@
 import Foundation
 import ZeroDarkCloud
 
-/// A list as this device stores it. Its title is the name of its node, so it is not repeated here.
+/// A list in the database of this device. Its title is the name of its node.
 public struct List: Codable, Hashable, Sendable {
   static let collection = "lists"
 
   /// When it was created.
   public var created: Date
-  /// How many tasks it has, and how many are done.
+  /// The number of its tasks, and of those that are done.
   public var counts = Counts()
 
-  /// How many tasks a list has, and how many of them are done. The cloud receives them as the list's metadata, so that
-  /// a new device can show them before it has a single task.
+  /// The number of a list's tasks, and of those that are done. They are the metadata of the list's node, so that a new
+  /// device can show them before it has downloaded a task.
   public struct Counts: Codable, Hashable, Sendable {
     /// All tasks.
     public var tasks = 0
@@ -25,24 +25,24 @@ struct ListCloudJSON: Codable {
   var created: Date
 }
 
-/// How important a task is.
+/// The priority of a task.
 public enum Priority: String, Codable, Hashable, Sendable, CaseIterable {
   case low, normal, high
 }
 
-/// A task as this device stores it. `@Syncable` properties are merged one by one when two devices edit a task.
+/// A task in the database of this device. `@Syncable` properties are merged one by one when two devices edit a task.
 public struct Task: ZDCRecord, Codable, Hashable {
   static let collection = "tasks"
 
-  /// The list's node. Each device has its own id for it, so the cloud does not receive it.
+  /// The id of the list's node on this device. Other devices have other ids, so it is not uploaded.
   public var listID: String
   /// When it was created.
   public var created: Date
-  /// What is to be done.
+  /// The title.
   @Syncable public var title: String
-  /// Anything else about it.
+  /// Additional text.
   @Syncable public var details = ""
-  /// How important it is.
+  /// The priority.
   @Syncable public var priority = Priority.normal
   /// Whether it is completed.
   @Syncable public var isDone = false

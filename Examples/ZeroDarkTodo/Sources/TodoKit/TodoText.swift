@@ -7,9 +7,9 @@ import Foundation
 /// x bread +Groceries pri:C created:2026-11-24
 /// ```
 ///
-/// High and low priority are A and C. The list is the project. What the format has no place for are `key:value` words.
+/// High and low priority are A and C. The list is the project. `key:value` words store properties that the format lacks.
 public struct TodoText: Hashable, Sendable {
-  /// The task. It belongs to no list of an account yet.
+  /// The task, which is not in a list yet.
   public var task: Task
   /// The title of the list, or nil if the line names no project.
   public var list: String?

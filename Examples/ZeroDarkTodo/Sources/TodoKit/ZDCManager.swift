@@ -1,9 +1,9 @@
-// long file: the whole integration of ZeroDark in one place, to be read from top to bottom.
+// long file: the complete ZeroDark integration, in reading order.
 //
 //  1. Open the framework                     5. Receive changes of other devices
 //  2. Accounts                               6. Download
 //  3. Change lists, tasks and photos         7. Conflicts
-//  4. Give the framework what it uploads     8. Read, for the screen
+//  4. Give the framework what it uploads     8. Read for display
 //
 // The tree of an account in the cloud. The server sees its shape, but neither names nor content:
 //
@@ -40,24 +40,30 @@ public final class ZDCManager: ZeroDarkCloudDelegate {
     self.config = config
     let zdc = try ZeroDarkCloud(delegate: self, config: config)
     opened.withLock { $0 = zdc }  // before the database is unlocked: from then on the delegate may be called
+    do {
+      let session = try unlock(zdc)
+      if syncsAutomatically { followDownloads(session) }
+    } catch {
+      opened.withLock { $0 = nil }  // breaks the cycle of references
+      throw error
+    }
+  }
+
+  private func unlock(_ zdc: ZeroDarkCloud) throws -> ZDCSession {
     // The platform keeps the key: in the keychain, or in a file that only its owner may read.
     let keys = zdc.databaseKeyManager
     var database = ZDCDatabaseConfig(encryptionKey: try keys.isConfigured ? keys.unlock() : keys.createKey())
     database.register(List.self, inCollection: List.collection)
     database.register(Task.self, inCollection: Task.collection)
     database.register(Edit.self, inCollection: Edit.collection)
-    let session = try zdc.unlockOrCreateDatabase(database)
-    if syncsAutomatically { followDownloads(session) }
+    return try zdc.unlockOrCreateDatabase(database)
   }
 
   /// Closes the database. Changes that were not sent yet stay queued.
   public func close() async throws {
     downloads.withLock { $0?.cancel() }
-    let zdc = opened.withLock { opened in
-      defer { opened = nil }
-      return opened
-    }
-    try await zdc?.close()
+    try await opened.withLock { $0 }?.close()  // until then, the delegate may be called
+    opened.withLock { $0 = nil }
   }
 
   /// The framework's managers, which exist while the database is open.
@@ -68,14 +74,27 @@ public final class ZDCManager: ZeroDarkCloudDelegate {
     }
   }
 
+  private var zdc: ZeroDarkCloud {
+    get throws {
+      guard let zdc = opened.withLock({ $0 }) else { throw ZDCError(.databaseLocked) }
+      return zdc
+    }
+  }
+
   fileprivate func cloud(
     of node: ZDCNode, _ transaction: ZDCReadWriteTransaction
   ) throws -> ZDCCloudTransaction {
-    let zdc = opened.withLock { $0 }
-    guard let cloud = zdc?.cloudTransaction(transaction, forLocalUserID: node.localUserID) else {
+    guard let cloud = try zdc.cloudTransaction(transaction, forLocalUserID: node.localUserID) else {
       throw ZDCError(.localUserNotFound)
     }
     return cloud
+  }
+
+  fileprivate func object(of node: ZDCNode, _ transaction: ZDCReadTransaction) throws -> Any? {
+    guard let cloud = try zdc.cloudTransaction(transaction, forLocalUserID: node.localUserID) else {
+      throw ZDCError(.localUserNotFound)
+    }
+    return cloud.linkedObject(forNodeID: node.uuid)
   }
 }
 
@@ -92,8 +111,8 @@ extension ZDCManager {
 
   /// Creates an account on the server.
   ///
-  /// - Returns: The account, and its 24 words. They are the account: whoever has them can read and change everything
-  ///   in it, and without them it cannot be opened on another device. Show them, and let the user type some of them.
+  /// - Returns: The account and its 24 words. Anyone who has the words can read and change everything in the account.
+  ///   Another device needs them to log in. Show them, and ask the user to confirm some of them.
   public func createAccount() async throws -> (account: Account, words: [String]) {
     let (user, words) = try await session.localUserManager.createAccount()
     return (try account(user.uuid), words)
@@ -107,13 +126,27 @@ extension ZDCManager {
 
   /// Removes an account and its data from this device. It stays on the server and on other devices.
   ///
+  /// The framework deletes its own data: nodes, queued changes, files. The app deletes its objects.
+  ///
   /// - Throws: `changesQueued` if changes were not sent yet.
   public func removeAccount(_ user: String) async throws {
+    let session = try session
     try await session.localUserManager.delete(user)
+    try await session.databaseManager.rwDatabaseConnection.write { transaction in
+      let others = session.localUserManager.allLocalUserIDs(transaction)
+      let trees = others.compactMap { session.zdc.cloudTransaction(transaction, forLocalUserID: $0) }
+      try transaction.removeObjects(List.self, inCollection: List.collection) { key, _ in
+        trees.allSatisfy { $0.node(id: key) == nil }
+      }
+      try transaction.removeObjects(Task.self, inCollection: Task.collection) { key, _ in
+        trees.allSatisfy { $0.node(id: key) == nil }
+      }
+      try transaction.removeObjects(Edit.self, inCollection: Edit.collection) { _, edit in !others.contains(edit.user) }
+    }
   }
 }
 
-/// One account of this device: its lists, and all that a user can do with them.
+/// An account on this device, with its lists.
 ///
 /// Each function is one transaction. It returns as soon as the change is stored on this device, with or without a
 /// network; the framework sends it when it can.
@@ -124,6 +157,9 @@ public struct Account: Sendable {
   public let session: ZDCSession
 
   private var tree: ZDCUserTree { session.tree(ofLocalUserID: user) }
+
+  /// The account's 24 words, for a user who wants to log in on another device.
+  public func words() async throws -> [String] { try await session.localUserManager.accessWords(for: user) }
 }
 
 // MARK: - 3. Change lists, tasks and photos
@@ -186,10 +222,10 @@ extension Account {
     }
   }
 
-  /// Changes a task, and remembers the change so that it can be undone.
+  /// Changes a task and records the edit for undo.
   ///
-  /// The changeset says what was changed. If another device changes the same task before this one has sent its change,
-  /// the two are merged property by property; see section 7.
+  /// The changeset lists the changed properties. If another device changes the same task before this one has sent its
+  /// change, the two are merged property by property; see section 7.
   public func edit(_ taskID: String, _ change: @Sendable (inout Task) -> Void) async throws {
     try await tree.write { transaction, cloud in
       let before = try cloud.task(taskID)
@@ -200,7 +236,7 @@ extension Account {
       let edit = Edit(
         user: user, taskID: taskID, title: before.title, change: before.changes(to: task), date: Date(),
         changeset: changeset.encoded)
-      try transaction.remember(edit)
+      try transaction.record(edit)
     }
   }
 
@@ -216,11 +252,16 @@ extension Account {
   }
 
   /// Moves a task to the end of another list. Its photo moves with it.
+  ///
+  /// - Throws: `nodeNotFound` if the task or the list does not exist.
   public func moveTask(_ taskID: String, toList listID: String) async throws {
     try await tree.write { transaction, cloud in
       let node = try cloud.existingNode(taskID)
       var task = try cloud.task(taskID)
-      guard task.listID != listID, let path = cloud.path(forNodeID: listID) else { return }
+      guard cloud.linkedObject(forNodeID: listID) is List, let path = cloud.path(forNodeID: listID) else {
+        throw ZDCError(.nodeNotFound)
+      }
+      guard task.listID != listID else { return }
       try cloud.moveNode(node, to: path.appendingComponent(node.name ?? UUID().uuidString))
       let oldListID = task.listID
       task.listID = listID
@@ -237,15 +278,15 @@ extension Account {
       let listID = try cloud.existingNode(taskID).parentID
       // The node is linked to the object, so it is deleted with it, and its photo too.
       transaction.removeObject(forKey: taskID, inCollection: Task.collection)
-      if cloud.node(id: taskID) != nil { try cloud.delete(cloud.existingNode(taskID)) }  // not downloaded yet
+      if let node = cloud.node(id: taskID) { try cloud.delete(node) }  // not downloaded yet: there was no object
       if let listID { try transaction.count(listID, cloud, uploads: true) }
     }
   }
 
   /// Attaches a photo to a task, or replaces the one that it has.
   ///
-  /// The disk manager keeps the photo, sealed, until it is uploaded, and then as a cache. It is imported inside the
-  /// transaction, so that there is no node without its photo; larger files should be imported before.
+  /// The disk manager stores the photo, sealed, until it is uploaded; after that, as a cache. It is imported inside the
+  /// transaction, so that there is no node without its photo. Import larger files before the transaction.
   public func attachPhoto(_ photo: Data, thumbnail: Data?, to taskID: String) async throws {
     try await tree.write { _, cloud in
       let node: ZDCNode
@@ -257,16 +298,22 @@ extension Account {
       }
       try session.diskManager.importNodeData(.untilUploaded(photo), for: node)
       try session.diskManager.importNodeThumbnail(.untilUploaded(thumbnail), for: node)
+      cloud.setTag(UUID().uuidString, forNodeID: node.uuid, withIdentifier: ZDCNode.photoVersion)
       cloud.queueDataUpload(forNodeID: node.uuid, withChangeset: nil)
     }
   }
 
-  /// Takes the photo off a task.
+  /// Removes the photo of a task.
   public func removePhoto(from taskID: String) async throws {
     try await tree.write { _, cloud in
       if let node = cloud.photoNode(of: taskID) { try cloud.delete(node) }
     }
   }
+}
+
+extension ZDCNode {
+  /// The tag with the version of a photo that was attached on this device. Its eTag is not known before the upload.
+  fileprivate static let photoVersion = "photoVersion"
 }
 
 extension ZDCDiskImport {
@@ -289,9 +336,9 @@ extension ZDCReadWriteTransaction {
     try count(task.listID, cloud, uploads: true)
   }
 
-  /// Brings the number of tasks that a list carries up to date.
+  /// Updates the number of tasks of a list after a change of this device.
   ///
-  /// Another device's number comes with its version of the list. Counting is for changes of this device.
+  /// After a change of another device, the number arrives with its version of the list.
   fileprivate func count(_ listID: String, _ cloud: ZDCCloudTransaction, uploads: Bool) throws {
     guard var list = cloud.linkedObject(forNodeID: listID) as? List else { return }
     let (children, tasks) = (try cloud.children(ofNodeID: listID).count, try cloud.tasks(of: listID))
@@ -306,14 +353,20 @@ extension ZDCReadWriteTransaction {
   /// Removes the objects of a list whose node is gone.
   fileprivate func removeList(_ listID: String) throws {
     removeObject(forKey: listID, inCollection: List.collection)
-    var keys: [String] = []
-    try enumerateKeysAndObjects(Task.self, inCollection: Task.collection) { key, task, _ in
-      if task.listID == listID { keys.append(key) }
-    }
-    removeObjects(forKeys: keys, inCollection: Task.collection)
+    try removeObjects(Task.self, inCollection: Task.collection) { _, task in task.listID == listID }
   }
 
-  fileprivate func remember(_ edit: Edit) throws {
+  fileprivate func removeObjects<T: ZDCStorable>(
+    _ type: T.Type, inCollection collection: String, where isRemoved: (_ key: String, _ object: T) -> Bool
+  ) throws {
+    var keys: [String] = []
+    try enumerateKeysAndObjects(type, inCollection: collection) { key, object, _ in
+      if isRemoved(key, object) { keys.append(key) }
+    }
+    removeObjects(forKeys: keys, inCollection: collection)
+  }
+
+  fileprivate func record(_ edit: Edit) throws {
     setObject(edit, forKey: "\(UUID())", inCollection: Edit.collection)
     guard try numberOfKeys(inCollection: Edit.collection) > Edit.limit else { return }
     var oldest: (key: String, date: Date)?
@@ -326,8 +379,8 @@ extension ZDCReadWriteTransaction {
 
 // MARK: - 4. Give the framework what it uploads
 
-// When the turn of an upload comes, perhaps days later, the framework asks for the content of that moment, and seals
-// it. Five edits of a task are therefore one upload.
+// The framework asks for the content when it starts an upload, which may be days after the edit, and seals it. Five
+// edits of a task therefore need one upload.
 extension ZDCManager {
   /// Returns the content of a list, a task or a photo.
   public func data(
@@ -342,7 +395,7 @@ extension ZDCManager {
     }
   }
 
-  /// A small section of the content, which other devices can fetch without the rest.
+  /// Returns a small section of the content, which other devices can fetch without the rest.
   public func metadata(
     for node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadTransaction
   ) throws -> ZDCData? {
@@ -350,7 +403,7 @@ extension ZDCManager {
     return ZDCData(data: try JSONEncoder().encode(list.counts))
   }
 
-  /// Another such section.
+  /// Returns the thumbnail of a photo, a section that other devices can fetch without the photo.
   public func thumbnail(
     for node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadTransaction
   ) throws -> ZDCData? {
@@ -358,21 +411,16 @@ extension ZDCManager {
     return try session.diskManager.nodeThumbnail(node)?.cryptoFile.map(ZDCData.init(cryptoFile:))
   }
 
-  /// An app that shows "saved" would note it here.
+  /// The server has the content. An app that shows "saved" would record it here.
   public func didPushNodeData(
     _ node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction
   ) {}
-
-  private func object(of node: ZDCNode, _ transaction: ZDCReadTransaction) throws -> Any? {
-    let zdc = opened.withLock { $0 }
-    return zdc?.cloudTransaction(transaction, forLocalUserID: node.localUserID)?.linkedObject(forNodeID: node.uuid)
-  }
 }
 
 // MARK: - 5. Receive changes of other devices
 
 // The framework has verified each change before it calls one of these functions, in the transaction that applies it.
-// It knows the tree, and no content: what to download is the app's decision.
+// It knows the tree, but no content: the app decides what to download.
 extension ZDCManager {
   /// Another device created a list, a task or a photo.
   public func didDiscoverNewNode(
@@ -397,11 +445,11 @@ extension ZDCManager {
     guard change == .data else { return }
     switch path.pathComponents.count {
     case 1, 2: try cloud(of: node, transaction).markNodeAsNeedsDownload(node.uuid, components: .all)
-    default: try forgetPhoto(node)
+    default: try forgetPhoto(node, cloud(of: node, transaction))
     }
   }
 
-  /// A renamed list needs nothing: its title is its node's name.
+  /// Another device renamed a list or moved a task. A renamed list needs no work: its title is its node's name.
   public func didDiscoverMovedNode(
     _ node: ZDCNode, from oldPath: ZDCTreesystemPath, to newPath: ZDCTreesystemPath,
     transaction: ZDCReadWriteTransaction
@@ -412,7 +460,7 @@ extension ZDCManager {
     transaction.setObject(task, forKey: node.uuid, inCollection: Task.collection)
   }
 
-  /// Called once for a branch. The framework deletes files of the disk manager with their nodes.
+  /// Another device deleted a node with everything below it. The framework deletes files of the disk manager.
   public func didDiscoverDeletedNode(
     _ node: ZDCNode, at path: ZDCTreesystemPath, timestamp: Date?, transaction: ZDCReadWriteTransaction
   ) throws {
@@ -428,8 +476,8 @@ extension ZDCManager {
     }
   }
 
-  /// Another device deleted what this one has changed. The words of a user are worth more than a deletion: tasks and
-  /// photos with changes are kept, with the list around them. A list of which only the count changed is not.
+  /// Another device deleted a node that has queued changes here. The app keeps edited tasks and photos, and their list.
+  /// It does not keep a list in which only the counts changed.
   public func didDiscoverDeletedDirtyNode(
     _ node: ZDCNode, dirtyAncestors: [String], timestamp: Date?, transaction: ZDCReadWriteTransaction
   ) throws {
@@ -442,7 +490,8 @@ extension ZDCManager {
     for nodeID in Set(dirtyAncestors + [node.uuid]) { cloud.queueDataUpload(forNodeID: nodeID, withChangeset: nil) }
   }
 
-  private func forgetPhoto(_ node: ZDCNode) throws {
+  private func forgetPhoto(_ node: ZDCNode, _ cloud: ZDCCloudTransaction) throws {
+    cloud.removeTag(forNodeID: node.uuid, withIdentifier: ZDCNode.photoVersion)
     try session.diskManager.deleteNodeData(node.uuid)
     try session.diskManager.deleteNodeThumbnail(node.uuid)
   }
@@ -451,7 +500,7 @@ extension ZDCManager {
 // MARK: - 6. Download
 
 extension ZDCManager {
-  /// Downloads whatever is marked, now and later, for all accounts that this device has or gets.
+  /// Downloads marked nodes, now and later, for all present and future accounts of this device.
   private func followDownloads(_ session: ZDCSession) {
     let users = session.databaseManager.uiDatabaseConnection.values { transaction in
       session.localUserManager.allLocalUserIDs(transaction)
@@ -472,8 +521,8 @@ extension ZDCManager {
     downloads.withLock { $0 = task }
   }
 
-  /// It waits while there is no network, and continues with the marks that are left when there is one again, also after
-  /// a relaunch. It ends when the account is removed.
+  /// Without a network it waits, and then continues with the remaining marks, also after a relaunch. It ends when the
+  /// account is removed.
   private func followDownloads(of user: String, _ session: ZDCSession) async {
     do {
       for try await download in session.downloadManager.downloadMarkedContents(forLocalUserID: user) {
@@ -483,37 +532,42 @@ extension ZDCManager {
   }
 
   /// Sends and receives everything, and returns when there is nothing left to do.
+  ///
+  /// - Returns: The number of lists and tasks whose content could not be read. They stay marked for the next sync.
   @discardableResult
-  public func sync(_ user: String) async throws -> ZDCSyncSummary {
+  public func sync(_ user: String) async throws -> Int {
     while true {
-      let summary = try await session.syncManager.syncUntilIdle(localUserID: user)
-      if try await downloadMarked(user) == 0 { return summary }
+      try await session.syncManager.syncUntilIdle(localUserID: user)
+      let (received, failed) = try await downloadMarked(user)
+      if received == 0 { return failed }
     }
   }
 
-  /// Returns how many contents arrived.
-  private func downloadMarked(_ user: String) async throws -> Int {
+  private func downloadMarked(_ user: String) async throws -> (received: Int, failed: Int) {
     let nodes = try await session.tree(ofLocalUserID: user).read { _, cloud in
       cloud.nodeIDsMarkedAsNeedsDownload(components: .data).compactMap(cloud.node(id:))
     }
-    var received = 0
+    var (received, failed) = (0, 0)
     for try await download in try session.downloadManager.downloadContents(of: nodes) {
-      if await receive(download) { received += 1 }
+      if await receive(download) { received += 1 } else { failed += 1 }
     }
-    return received
+    return (received, failed)
   }
 
   /// Stores a downloaded content and removes its mark, in one transaction.
   ///
-  /// One unreadable content does not stop the others: its mark stays, and it comes again.
+  /// An unreadable content does not stop the others. Its mark stays, so it is downloaded again.
+  ///
+  /// - Returns: Whether the content was readable.
   @discardableResult
   private func receive(_ download: ZDCContentDownload) async -> Bool {
     let node = download.node
     do {
       let (data, metadata) = try cleartext(download.content.get())
       try await session.tree(ofLocalUserID: node.localUserID).write { transaction, cloud in
-        guard cloud.node(id: node.uuid) != nil else { return }  // deleted in the meantime
-        try store(data, metadata, of: node, transaction, cloud)
+        // `download.node` dates from the request. In the meantime, the node may have been moved or deleted.
+        guard let listID = cloud.node(id: node.uuid)?.parentID else { return }
+        try store(data, metadata, of: node, in: listID, transaction, cloud)
         cloud.unmarkNodeAsNeedsDownload(node.uuid, components: .all, ifETagMatches: node.eTag_data)
       }
       return true
@@ -524,10 +578,11 @@ extension ZDCManager {
   }
 
   private func cleartext(_ content: ZDCNodeContent) throws -> (data: Data, metadata: Data) {
+    let session = try session
     switch content {
     case .memory(let data, let metadata, _): return (data, metadata)
     case .file(let file):
-      defer { try? session.diskManager.deleteFileIfUnmanaged(file.fileURL) }
+      defer { session.diskManager.deleteFileIfUnmanaged(file.fileURL) }
       return (
         try ZDCFileConversion.decryptCryptoFile(intoMemory: file), try ZDCFileConversion.decryptMetadata(of: file)
       )
@@ -535,8 +590,8 @@ extension ZDCManager {
   }
 
   private func store(
-    _ data: Data, _ metadata: Data, of node: ZDCNode, _ transaction: ZDCReadWriteTransaction,
-    _ cloud: ZDCCloudTransaction
+    _ data: Data, _ metadata: Data, of node: ZDCNode, in parentID: String,
+    _ transaction: ZDCReadWriteTransaction, _ cloud: ZDCCloudTransaction
   ) throws {
     if cloud.linkedObject(forNodeID: node.uuid) is List {
       let json = try JSONDecoder().decode(ListCloudJSON.self, from: data)
@@ -546,7 +601,7 @@ extension ZDCManager {
       try countAfterConflict(node.uuid, transaction, cloud)
     } else {
       let json = try JSONDecoder().decode(TaskCloudJSON.self, from: data)
-      let task = try merged(json.task(inList: node.parentID ?? ""), of: node, cloud)
+      let task = try merged(json.task(inList: parentID), of: node, cloud)
       transaction.setObject(task, forKey: node.uuid, inCollection: Task.collection)
       try cloud.linkNodeID(node.uuid, toKey: node.uuid, inCollection: Task.collection)
       try countAfterConflict(task.listID, transaction, cloud)
@@ -557,7 +612,7 @@ extension ZDCManager {
 // MARK: - 7. Conflicts
 
 // Two devices changed the same content before they saw each other's change. The framework holds the upload and asks
-// the app. Conflicts of names and places it resolves alone, and writes them into the merge journal.
+// the app. It resolves conflicts of names and places on its own, and records them in the merge journal.
 extension ZDCManager {
   /// Chooses an outcome: this is the app's policy for each kind of node.
   public func didDiscoverConflict(
@@ -578,7 +633,7 @@ extension ZDCManager {
     default:
       // Photo: the cloud wins.
       cloud.skipDataUploads(forNodeID: node.uuid)
-      try forgetPhoto(node)
+      try forgetPhoto(node, cloud)
     }
   }
 
@@ -592,8 +647,8 @@ extension ZDCManager {
     try transaction.count(listID, cloud, uploads: true)
   }
 
-  /// Merges the cloud's version with the changes that wait here. Where both changed one property, the cloud's value
-  /// wins; the report has the one that lost, and the merge journal keeps it.
+  /// Merges the cloud's version with the queued changes. If both changed the same property, the cloud's value wins. The
+  /// report contains the other value, and the merge journal keeps it.
   private func merged(_ theirs: Task, of node: ZDCNode, _ cloud: ZDCCloudTransaction) throws -> Task {
     guard let eTag = node.eTag_data, cloud.hasPendingDataUploads(forNodeID: node.uuid),
       var mine = cloud.linkedObject(forNodeID: node.uuid) as? Task
@@ -606,7 +661,7 @@ extension ZDCManager {
 }
 
 extension Account {
-  /// Undoes an edit or the outcome of a conflict. An edit that was undone is made again.
+  /// Undoes an edit or the outcome of a conflict. Redoes an edit that was undone.
   public func undo(_ activityID: String) async throws {
     try await tree.write { transaction, cloud in
       if var edit = transaction.object(forKey: activityID, inCollection: Edit.collection) as? Edit {
@@ -623,9 +678,12 @@ extension Account {
     }
   }
 
-  /// Removes the outcomes of conflicts of a task from the activity.
+  /// Removes the outcomes of conflicts of a task and its photo from the activity.
   public func dismissMerges(of taskID: String) async throws {
-    try await tree.write { _, cloud in cloud.clearMergeJournal(forNodeID: taskID) }
+    try await tree.write { _, cloud in
+      cloud.clearMergeJournal(forNodeID: taskID)
+      if let photo = cloud.photoNode(of: taskID) { cloud.clearMergeJournal(forNodeID: photo.uuid) }
+    }
   }
 }
 
@@ -640,20 +698,20 @@ extension ZDCReadWriteTransaction {
   }
 }
 
-// MARK: - 8. Read, for the screen
+// MARK: - 8. Read for display
 
 extension Account {
-  /// What the screen of a list shows now.
+  /// Reads a snapshot of the account, with the tasks of one list.
   public func screen(list listID: String? = nil) async throws -> Screen {
     try await tree.read { transaction, cloud in try screen(list: listID, transaction, cloud) }
   }
 
-  /// The same for a caller that cannot wait. Reading does not wait for writers.
+  /// Reads a snapshot without suspension. Reading does not wait for writers.
   public func screenNow(list listID: String? = nil) throws -> Screen {
     try tree.read { transaction, cloud in try screen(list: listID, transaction, cloud) }
   }
 
-  /// The same now, and again after each commit that changes it, of this device or another one.
+  /// Returns the current snapshot, and a new one after each commit that changes it.
   public func screens(list listID: String? = nil) -> ZDCDatabaseValues<Screen> {
     let zdc = session.zdc
     return session.databaseManager.uiDatabaseConnection.values { transaction in
@@ -692,42 +750,60 @@ extension Account {
       let exists = cloud.node(id: edit.taskID) != nil
       result.append(
         Activity(
-          id: key, taskID: exists ? edit.taskID : nil, title: edit.title, change: edit.change, date: edit.date,
-          canUndo: exists, isUndone: edit.isUndone))
+          id: key, kind: .edit, taskID: exists ? edit.taskID : nil, title: edit.title, change: edit.change,
+          date: edit.date, canUndo: exists, isUndone: edit.isUndone))
     }
     return result.sorted { $0.date > $1.date }
   }
 
-  /// The photo of a task: from this device, or else from the cloud.
+  /// Maximum size of a photo and of a thumbnail, in bytes. Larger ones of other devices are not decrypted.
+  public static let maxPhotoBytes = 25_000_000
+
+  /// Returns the photo of a task: from this device, or else from the cloud. Nil if the task has none.
+  ///
+  /// - Throws: `sectionTooLarge` above ``maxPhotoBytes``.
   public func photo(of taskID: String) async throws -> Data? {
-    guard let node = try await photoNode(of: taskID) else { return nil }
-    if let file = session.diskManager.nodeData(node)?.cryptoFile {
-      return try ZDCFileConversion.decryptCryptoFile(intoMemory: file)
-    }
-    let options = ZDCDownloadOptions()
-    options.cacheToDiskManager = true
-    let (_, file) = try await session.downloadManager.downloadNodeData(node, options: options)
-    return try ZDCFileConversion.decryptCryptoFile(intoMemory: file)
+    try await photoFile(of: taskID).map { try ZDCFileConversion.decryptCryptoFile(intoMemory: $0) }
   }
 
-  /// How far the download of a task's photo is, or nil while there is none.
+  /// Downloads the photo of a task unless this device has it already.
+  ///
+  /// - Returns: Whether the task has a photo.
+  /// - Throws: `sectionTooLarge` above ``maxPhotoBytes``.
+  public func downloadPhoto(of taskID: String) async throws -> Bool { try await photoFile(of: taskID) != nil }
+
+  private func photoFile(of taskID: String) async throws -> ZDCCryptoFile? {
+    guard let node = try await photoNode(of: taskID) else { return nil }
+    if let file = session.diskManager.nodeData(node)?.cryptoFile { return try checkSize(file) }
+    guard node.cloudDataInfo?.dataSize ?? 0 <= Self.maxPhotoBytes else { throw ZDCError(.sectionTooLarge) }
+    let options = ZDCDownloadOptions()
+    options.cacheToDiskManager = true
+    return try checkSize(try await session.downloadManager.downloadNodeData(node, options: options).cryptoFile)
+  }
+
+  private func checkSize(_ file: ZDCCryptoFile) throws -> ZDCCryptoFile {
+    guard file.cleartextFileSize <= Self.maxPhotoBytes else { throw ZDCError(.sectionTooLarge) }
+    return file
+  }
+
+  /// Returns the downloaded fraction of a task's photo, or nil if no download runs.
   public func photoProgress(of taskID: String) async throws -> Double? {
     guard let node = try await photoNode(of: taskID) else { return nil }
     return session.progressManager.dataDownloadProgress(forNodeID: node.uuid)?.fractionCompleted
   }
 
-  /// The thumbnail of a task's photo, which is fetched without the photo.
+  /// Returns the thumbnail of a task's photo, which is downloaded without the photo.
   public func thumbnail(of taskID: String) async throws -> Data? {
     guard let node = try await photoNode(of: taskID) else { return nil }
     if let stored = session.diskManager.nodeThumbnail(node) {
-      return try stored.cryptoFile.map { try ZDCFileConversion.decryptCryptoFile(intoMemory: $0) }
+      return try stored.cryptoFile.map { try ZDCFileConversion.decryptCryptoFile(intoMemory: checkSize($0)) }
     }
     let options = ZDCDownloadOptions()
     options.cacheToDiskManager = true
     return try await session.downloadManager.downloadNodeMeta(node, components: .thumbnail, options: options).thumbnail
   }
 
-  /// Why a task, or its photo, is not in the cloud yet.
+  /// Returns the queued operations of a task and its photo, and what each is waiting for.
   public func explain(_ taskID: String) async throws -> [ZDCOperationExplanation] {
     try await tree.read { _, cloud in
       let nodes = [taskID, cloud.photoNode(of: taskID)?.uuid].compactMap(\.self)
@@ -735,7 +811,7 @@ extension Account {
     }
   }
 
-  /// Fetches what the server stores of a list or a task.
+  /// Downloads a list or a task in the form in which the server stores it.
   public func sealed(_ nodeID: String) async throws -> SealedNode {
     let (node, parent, title) = try await tree.read { _, cloud in
       let node = try cloud.existingNode(nodeID)
@@ -768,12 +844,12 @@ extension ZDCCloudReadTransaction {
 
   fileprivate func photoNode(of taskID: String) -> ZDCNode? { node(name: "img", parentID: taskID) }
 
-  /// The downloaded tasks of a list in their order.
+  /// Returns the downloaded tasks of a list in their order.
   fileprivate func tasks(of listID: String) throws -> [(id: String, task: Task)] {
     try orderedTasks(of: listID).compactMap { node, task in task.map { (node.uuid, $0) } }
   }
 
-  /// The tasks in their order, then those that are not downloaded yet.
+  /// Returns the tasks in their order, then those that are not downloaded yet.
   ///
   /// All devices have the same order: where two tasks have one rank, the names of their nodes decide.
   private func orderedTasks(of listID: String) throws -> [(node: ZDCNode, task: Task?)] {
@@ -797,14 +873,27 @@ extension ZDCCloudReadTransaction {
       let photo = hasChildren(node.uuid) ? photoNode(of: node.uuid) : nil
       let ofPhoto = photo.map { badges($0.uuid).intersection([.merged]) } ?? []
       return TaskItem(
-        id: node.uuid, task: task, photo: photo.map { $0.eTag_data ?? "new" },
+        id: node.uuid, task: task, photo: photo.map(photoVersion),
         badges: badges(node.uuid).union(ofPhoto))
     }
   }
 }
 
+extension ZDCCloudReadTransaction {
+  /// A photo that was attached here has a local version, because several may be attached before one is uploaded.
+  private func photoVersion(_ node: ZDCNode) -> String {
+    tag(forNodeID: node.uuid, withIdentifier: ZDCNode.photoVersion) as? String ?? node.eTag_data ?? ""
+  }
+
+  /// Returns the task to which the journal entry of a task or a photo belongs; nil for a list.
+  fileprivate func taskID(of entry: ZDCMergeJournalEntry) -> String? {
+    let nodeIDs = [entry.nodeID, node(id: entry.nodeID)?.parentID].compactMap(\.self)
+    return nodeIDs.first { linkedObject(forNodeID: $0) is Task }
+  }
+}
+
 extension Task {
-  /// What changed, in words.
+  /// Describes the changes.
   fileprivate func changes(to new: Task) -> String {
     var words: [String] = []
     if title != new.title { words.append("title") }
@@ -817,21 +906,23 @@ extension Task {
 }
 
 extension ZDCMergeJournalEntry {
-  /// For a list, "the cloud won" is only about its number of tasks.
+  /// A conflict of a list's content concerns its number of tasks only, which needs no attention.
   fileprivate var isShown: Bool { kind != .cloudWon || result.path?.pathComponents.count != 1 }
 
-  /// Whether a change of this device was replaced, and the user has not reacted yet.
-  fileprivate var isUnseenLoss: Bool {
-    undoneAt == nil && (kind == .cloudWon || report?.conflicts.isEmpty == false)
-  }
+  /// Whether a change of another device replaced one of this device.
+  private var isLoss: Bool { kind == .cloudWon || report?.conflicts.isEmpty == false }
+
+  /// Whether the user has neither undone the loss nor dismissed it, which removes the entry.
+  fileprivate var isUnseenLoss: Bool { undoneAt == nil && isLoss }
 
   fileprivate func activity(_ cloud: ZDCCloudReadTransaction) -> Activity {
-    let task = cloud.linkedObject(forNodeID: nodeID) as? Task
+    let taskID = cloud.taskID(of: self)
+    let task = taskID.flatMap { cloud.linkedObject(forNodeID: $0) as? Task }
     let name = result.path?.nodeName ?? mine.path?.nodeName ?? ""
-    let photo = name == "img" ? "Photo" : nil
+    let photo = name == "img" ? task.map { "Photo of \($0.title)" } ?? "Photo" : nil
     return Activity(
-      id: id.uuidString, taskID: task == nil ? nil : nodeID, title: task?.title ?? photo ?? name, change: outcome,
-      date: date, canUndo: undoneAt == nil && canBeUndone, isUndone: undoneAt != nil)
+      id: id.uuidString, kind: isLoss ? .loss : .conflict, taskID: taskID, title: photo ?? task?.title ?? name,
+      change: outcome, date: date, canUndo: undoneAt == nil && canBeUndone, isUndone: undoneAt != nil)
   }
 
   private var canBeUndone: Bool {

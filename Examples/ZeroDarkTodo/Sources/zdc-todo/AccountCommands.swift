@@ -12,7 +12,8 @@ struct AccountCommands: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Create an account and print its 24 words.",
       discussion: """
-        The words are the account: anyone who has them can read it, and another device needs them. Store them safely.
+        Anyone who has the words can read and change everything in the account. Another device needs them to log in. \
+        Store them safely.
 
         EXAMPLES
           zdc-todo account create --server http://127.0.0.1:7342
@@ -22,14 +23,15 @@ struct AccountCommands: AsyncParsableCommand {
     func run() async throws {
       let manager = try options.open()
       let (account, words) = try await manager.createAccount()
-      Output.line(options.json ? Output.json(["user": [account.user], "words": words]) : words.joined(separator: " "))
+      let isJSON = options.json
+      Output.line(isJSON ? try Output.json(["user": [account.user], "words": words]) : words.joined(separator: " "))
       try await manager.close()
     }
   }
 
   struct Login: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Open an account of another device with its 24 words.",
+      abstract: "Log in to an existing account with its 24 words.",
       discussion: """
         EXAMPLES
           zdc-todo account login --words-file words.txt
@@ -47,7 +49,7 @@ struct AccountCommands: AsyncParsableCommand {
       let manager = try options.open()
       let account = try await manager.logIn(words: words)
       _ = try await options.sync(manager, account)
-      Output.line(options.json ? Output.json(["user": account.user]) : "logged in")
+      Output.line(options.json ? try Output.json(["user": account.user]) : "logged in")
       try await manager.close()
     }
   }
@@ -60,7 +62,7 @@ struct AccountCommands: AsyncParsableCommand {
     func run() async throws {
       let manager = try options.open()
       let users = try await manager.accounts().map(\.user)
-      if options.json { Output.line(Output.json(users)) }
+      if options.json { Output.line(try Output.json(users)) }
       if !options.json { for (number, user) in users.enumerated() { Output.line("\(number + 1). \(user)") } }
       try await manager.close()
     }

@@ -1,7 +1,7 @@
 import Foundation
 import ZeroDarkCloud
 
-/// The exit codes, which are those of `zdc`.
+/// The exit codes. They are the same as those of `zdc`.
 enum ExitStatus: Int32, CaseIterable {
   case success = 0
   case failure = 1
@@ -19,13 +19,13 @@ enum ExitStatus: Int32, CaseIterable {
   private var meaning: String {
     switch self {
     case .success: "done"
-    case .failure: "partly done; the output names what was left out"
+    case .failure: "partly done: some data could not be read"
     case .usage: "wrong command line"
     case .data: "bad data: wrong words, a damaged file or picture"
     case .noInput: "the named list, task or file does not exist"
-    case .unavailable: "the server cannot be reached"
+    case .unavailable: "the server cannot be reached, or the port is in use"
     case .software: "internal error"
-    case .cannotCreate: "a file or account cannot be created"
+    case .cannotCreate: "a file cannot be created"
     case .tryAgain: "temporary failure: changes are still queued"
     case .security: "data from the server failed verification"
     case .noPermission: "access denied"
@@ -36,7 +36,7 @@ enum ExitStatus: Int32, CaseIterable {
   static let help = "EXIT CODES\n" + allCases.map { "  \($0.rawValue)\t\($0.meaning)" }.joined(separator: "\n")
 }
 
-/// An error as a command reports it.
+/// An error with its exit code, for the output of a command.
 struct Failure: Error {
   var status: ExitStatus
   /// A stable word for programs.
@@ -54,18 +54,19 @@ struct Failure: Error {
     case let failure as Failure: self = failure
     case let error as ZDCError: self.init(Self.status(error.code), error.code.description, error.description)
     case let error as ZDCSecurityError: self.init(.security, error.code.description, "\(error)")
-    case let error as ServerError: self.init(.unavailable, error.code.description, "\(error)")
+    case let error as ServerError: self.init(Self.status(error), error.code.description, "\(error)")
     case let error as TransportError: self.init(.unavailable, "unavailable", "\(error)")
     case let error as ZDCCloudError: self.init(.usage, error.code.description, "\(error)")
-    case let error as CocoaError where error.isFileError: self.init(.noInput, "file", error.localizedDescription)
+    case let error as CocoaError where error.isFileError:
+      self.init(Self.status(error.code), "file", error.localizedDescription)
     default: self.init(.software, "internal", "\(error)")
     }
   }
 
   private static func status(_ code: ZDCError.Code) -> ExitStatus {
     switch code {
-    case .nodeNotFound, .noContent, .userNotFound: .noInput
-    case .invalidWords, .corruptDatabase: .data
+    case .nodeNotFound, .noContent, .userNotFound, .localUserNotFound: .noInput
+    case .invalidWords, .corruptDatabase, .sectionTooLarge: .data
     case .changesQueued, .databaseBusy, .syncedElsewhere: .tryAgain
     case .accountNotFound, .otherAccount: .noPermission
     case .invalidServerURL, .insecureServerURL, .invalidParameter: .usage
@@ -74,8 +75,26 @@ struct Failure: Error {
     }
   }
 
-  var json: String {
-    Output.json(["error": Body(code: code, exit: status.rawValue, message: message)])
+  private static func status(_ error: ServerError) -> ExitStatus {
+    switch error.status {
+    case 401, 403: .noPermission
+    case 404, 410: .noInput
+    case 413: .data
+    case 429, 503, 507: .tryAgain
+    default: error.retryable ? .tryAgain : error.security != nil ? .security : .software
+    }
+  }
+
+  private static func status(_ code: CocoaError.Code) -> ExitStatus {
+    switch code {
+    case .fileReadNoPermission: .noPermission
+    default: code.rawValue >= CocoaError.Code.fileWriteUnknown.rawValue ? .cannotCreate : .noInput
+    }
+  }
+
+  /// The error as a JSON object.
+  func json() throws -> String {
+    try Output.json(["error": Body(code: code, exit: status.rawValue, message: message)])
   }
 
   private struct Body: Encodable {

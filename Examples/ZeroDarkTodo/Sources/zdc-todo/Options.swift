@@ -30,10 +30,11 @@ struct Options: ParsableArguments {
     return URL(fileURLWithPath: NSString(string: path).expandingTildeInPath)
   }
 
-  /// Opens the database, and remembers the server beside it.
+  /// Opens the database, and stores the server's address next to it.
   func open(syncsAutomatically: Bool = false) throws -> ZDCManager {
     let file = folderURL.appendingPathComponent("server")
-    let known = try? String(contentsOf: file, encoding: .utf8)
+    let isKnown = FileManager.default.fileExists(atPath: file.path)
+    let known = isKnown ? try String(contentsOf: file, encoding: .utf8) : nil
     guard let address = server ?? known ?? environment["ZDC_SERVER"] else {
       throw Failure(.configuration, "noServer", "no server is set; pass --server URL once")
     }
@@ -43,12 +44,44 @@ struct Options: ParsableArguments {
   }
 
   /// Runs `body` with the chosen account. Receives changes of other devices before it, and sends changes after it.
-  func run(_ body: (Account) async throws -> Void) async throws {
+  ///
+  /// - Returns: The number of lists and tasks that arrived, but could not be read.
+  @discardableResult
+  func run(_ body: (Account) async throws -> Void) async throws -> Int {
+    try await run(before: { _ in }) { account, _ in try await body(account) }
+  }
+
+  /// Runs `body` with the named tasks of a list.
+  ///
+  /// A number means the task that this device showed under it. Numbers are therefore looked up before the sync, which
+  /// may change the order. Titles are looked up after it.
+  func run(
+    tasks names: [String], in title: String, _ body: (Account, ListItem, _ tasks: [String]) async throws -> Void
+  ) async throws {
+    try await run(before: { try await $0.numberedTasks(in: title) }) { account, numbered in
+      let list = try await account.list(title)
+      // All are looked up before the first change, so that a wrong name changes nothing.
+      var found: [String] = []
+      for name in names { found.append(try await account.task(name, in: list, numbered)) }
+      try await body(account, list, found)
+    }
+  }
+
+  @discardableResult
+  private func run<Seen>(
+    before prepare: (Account) async throws -> Seen, _ body: (Account, Seen) async throws -> Void
+  ) async throws -> Int {
     let manager = try open()
     let account = try await chosen(manager)
-    let isOnline = offline ? false : try await sync(manager, account)
-    try await body(account)
-    if isOnline { _ = try await sync(manager, account) }
+    let seen = try await prepare(account)
+    var unreadable = offline ? nil : try await sync(manager, account)
+    try await body(account, seen)
+    if unreadable != nil { unreadable = try await sync(manager, account) }
+    try await close(manager, account)
+    return unreadable ?? 0
+  }
+
+  private func close(_ manager: ZDCManager, _ account: Account) async throws {
     let waiting = try await account.session.syncManager.syncState(forLocalUserID: account.user).pending.total
     let isSyncedElsewhere = try account.session.syncManager.isSyncedElsewhere()
     try await manager.close()
@@ -57,16 +90,17 @@ struct Options: ParsableArguments {
     }
   }
 
-  /// Returns whether the server was reached. While `zdc-todo serve` runs on the same database, it syncs.
-  func sync(_ manager: ZDCManager, _ account: Account) async throws -> Bool {
+  /// Sends and receives changes, unless `zdc-todo serve` runs on the same database and does so.
+  ///
+  /// - Returns: The number of lists and tasks that could not be read, or nil if the server was not reached.
+  func sync(_ manager: ZDCManager, _ account: Account) async throws -> Int? {
     do {
-      try await manager.sync(account.user)
-      return true
+      return try await manager.sync(account.user)
     } catch is TransportError {
       Output.note("zdc-todo: the server cannot be reached")
-      return false
+      return nil
     } catch let error as ZDCError where error.code == .syncedElsewhere {
-      return false
+      return nil
     }
   }
 
@@ -87,19 +121,34 @@ struct Options: ParsableArguments {
 extension Account {
   /// Finds a list by its title.
   func list(_ title: String) async throws -> ListItem {
-    let lists = try await screen().lists
-    let matches = lists.filter { $0.title == title }
-    let similar = matches.isEmpty ? lists.filter { $0.title.lowercased() == title.lowercased() } : matches
-    guard let list = similar.first else {
+    guard let list = try await similarLists(title).first else {
       throw Failure(.noInput, "noList", "no list has the title \(title.displayed)")
     }
     return list
   }
 
-  /// Finds a task by its number in the list, its title, or the beginning of its title.
-  func task(_ name: String, in list: ListItem) async throws -> TaskItem {
+  private func similarLists(_ title: String) async throws -> [ListItem] {
+    let lists = try await screen().lists
+    let matches = lists.filter { $0.title == title }
+    return matches.isEmpty ? lists.filter { $0.title.lowercased() == title.lowercased() } : matches
+  }
+
+  /// Returns the ids of a list's tasks by their numbers, or nothing if this device does not have the list yet.
+  fileprivate func numberedTasks(in title: String) async throws -> [String: String] {
+    guard let list = try await similarLists(title).first else { return [:] }
     let tasks = try await screen(list: list.id).tasks
-    if let number = Int(name), (1...max(tasks.count, 1)).contains(number), !tasks.isEmpty { return tasks[number - 1] }
+    return Dictionary(uniqueKeysWithValues: tasks.enumerated().map { ("\($0 + 1)", $1.id) })
+  }
+
+  /// Finds a task by its number, its title, or the beginning of its title.
+  fileprivate func task(_ name: String, in list: ListItem, _ numbered: [String: String]) async throws -> String {
+    let tasks = try await screen(list: list.id).tasks
+    if let id = numbered[name] {
+      guard tasks.contains(where: { $0.id == id }) else {
+        throw Failure(.noInput, "noTask", "another device deleted or moved task \(name) of \(list.title.displayed)")
+      }
+      return id
+    }
     let exact = tasks.filter { $0.task?.title == name }
     let matches = exact.isEmpty ? tasks.filter { $0.task?.title.hasPrefix(name) == true } : exact
     guard let task = matches.first else {
@@ -108,6 +157,6 @@ extension Account {
     guard matches.count == 1 else {
       throw Failure(.usage, "ambiguous", "\(matches.count) tasks match \(name.displayed); use the number of one")
     }
-    return task
+    return task.id
   }
 }

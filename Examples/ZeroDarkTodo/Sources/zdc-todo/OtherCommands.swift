@@ -5,7 +5,7 @@ import ZeroDarkCloud
 
 struct Photo: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Attach a photo to a task, replace it, fetch it or take it off.",
+    abstract: "Attach, replace, fetch or remove the photo of a task.",
     discussion: """
       EXAMPLES
         zdc-todo photo Groceries milk --attach bottle.jpg
@@ -16,7 +16,7 @@ struct Photo: AsyncParsableCommand {
   @Argument(help: "The task: its title or number.") var task: String
   @Option(help: ArgumentHelp("A JPEG, PNG or WebP file of at most 25 MB.", valueName: "file")) var attach: String?
   @Option(help: ArgumentHelp("Write the photo to this file.", valueName: "file")) var get: String?
-  @Flag(help: "Take the photo off.") var remove = false
+  @Flag(help: "Remove the photo.") var remove = false
   @OptionGroup var options: Options
 
   func validate() throws {
@@ -26,16 +26,17 @@ struct Photo: AsyncParsableCommand {
   }
 
   func run() async throws {
-    try await options.run { account in
-      let id = try await account.task(task, in: account.list(list)).id
-      if remove { return try await account.removePhoto(from: id) }
-      if let get { return try await fetch(id, account, to: URL(fileURLWithPath: get)) }
-      guard let attach else { return }
-      let picture = try Picture(Data(contentsOf: URL(fileURLWithPath: attach)))
-      let thumbnail = try await picture.thumbnail()
-      if thumbnail == nil { Output.note("zdc-todo: without a thumbnail, because vipsthumbnail is not installed") }
-      try await account.attachPhoto(picture.data, thumbnail: thumbnail, to: id)
+    try await options.run(tasks: [task], in: list) { account, _, tasks in
+      if remove { return try await account.removePhoto(from: tasks[0]) }
+      if let get { return try await fetch(tasks[0], account, to: URL(fileURLWithPath: get)) }
+      if let attach { try await send(Picture(file: URL(fileURLWithPath: attach)), account, to: tasks[0]) }
     }
+  }
+
+  private func send(_ picture: Picture, _ account: Account, to id: String) async throws {
+    let thumbnail = try await picture.thumbnail()
+    if thumbnail == nil { Output.note("zdc-todo: without a thumbnail, because vipsthumbnail is not installed") }
+    try await account.attachPhoto(picture.data, thumbnail: thumbnail, to: id)
   }
 
   private func fetch(_ id: String, _ account: Account, to url: URL) async throws {
@@ -55,7 +56,7 @@ struct Activities: AsyncParsableCommand {
   func run() async throws {
     try await options.run { account in
       let activity = try await account.screen().activity
-      if options.json { return Output.line(Output.json(activity.map(ActivityJSON.init))) }
+      if options.json { return Output.line(try Output.json(activity.map(ActivityJSON.init))) }
       for entry in activity {
         let undo = entry.isUndone ? "  (undone)" : entry.canUndo ? "  undo \(entry.id)" : ""
         Output.line("\(entry.date.formatted(.iso8601))  \(entry.title.displayed): \(entry.change)\(undo)")
@@ -88,9 +89,9 @@ struct Explain: AsyncParsableCommand {
   @OptionGroup var options: Options
 
   func run() async throws {
-    try await options.run { account in
-      let operations = try await account.explain(account.task(task, in: account.list(list)).id)
-      if options.json { return Output.line(Output.json(operations)) }
+    try await options.run(tasks: [task], in: list) { account, _, tasks in
+      let operations = try await account.explain(tasks[0])
+      if options.json { return Output.line(try Output.json(operations)) }
       if operations.isEmpty { Output.line("all changes of this task are in the cloud") }
       for operation in operations {
         Output.line("\(operation.kind): \(operation.reason), until \(operation.unblockedBy)")
@@ -129,7 +130,7 @@ struct Import: AsyncParsableCommand {
         zdc-todo import - --list Inbox < todo.txt
       """)
   @Argument(help: "The file, or - for standard input.") var file: String
-  @Option(help: "The list of tasks without a project.") var list = "Inbox"
+  @Option(help: "The list for tasks without a project.") var list = "Inbox"
   @OptionGroup var options: Options
 
   func run() async throws {
@@ -154,6 +155,10 @@ struct Sync: AsyncParsableCommand {
   @OptionGroup var options: Options
 
   func run() async throws {
-    try await options.run { _ in }
+    let unreadable = try await options.run { _ in }
+    if unreadable > 0 {
+      throw Failure(
+        .failure, "unreadable", "\(unreadable) lists or tasks cannot be read; update zdc-todo, and sync again")
+    }
   }
 }

@@ -2,23 +2,23 @@ import Foundation
 import TodoKit
 import ZeroDarkCloud
 
-/// What commands print.
+/// Output of the commands.
 enum Output {
   static func line(_ text: String) { FileHandle.standardOutput.write(Data((text + "\n").utf8)) }
 
   static func note(_ text: String) { FileHandle.standardError.write(Data((text + "\n").utf8)) }
 
-  static func json(_ value: some Encodable) -> String {
+  static func json(_ value: some Encodable) throws -> String {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     encoder.dateEncodingStrategy = .iso8601
-    do { return String(decoding: try encoder.encode(value), as: UTF8.self) } catch { return "{}" }
+    return String(decoding: try encoder.encode(value), as: UTF8.self)
   }
 
   static func names(_ badges: Set<Badge>) -> [String] { badges.map(\.rawValue).sorted() }
 }
 
-/// A list for programs.
+/// A list as JSON.
 struct ListJSON: Encodable {
   var title: String
   var tasks: Int
@@ -33,7 +33,7 @@ struct ListJSON: Encodable {
   }
 }
 
-/// A task for programs. Before its content is here, it has only a number.
+/// A task as JSON. Before its content is downloaded, it has only a number.
 struct TaskJSON: Encodable {
   var number: Int
   var title: String?
@@ -64,8 +64,10 @@ struct TaskJSON: Encodable {
   }
 }
 
+/// An activity as JSON.
 struct ActivityJSON: Encodable {
   var id: String
+  var kind: Activity.Kind
   var date: Date
   var title: String
   var change: String
@@ -74,6 +76,7 @@ struct ActivityJSON: Encodable {
 
   init(_ activity: Activity) {
     id = activity.id
+    kind = activity.kind
     date = activity.date
     title = activity.title
     change = activity.change

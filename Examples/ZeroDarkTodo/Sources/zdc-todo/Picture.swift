@@ -1,27 +1,38 @@
 import Foundation
+import TodoKit
 
-/// A photo of a user, or of an attacker: nothing in it is trusted.
+/// An untrusted photo, which may come from an attacker.
 ///
-/// Only the format and the size are looked at here. `vipsthumbnail` decodes the picture in another process with limits
-/// on memory, time and output, so a picture that is made to break a decoder breaks that process only.
+/// This process checks only the format and the size. `vipsthumbnail` decodes the picture in another process with limits
+/// on memory, time and output. A picture that exploits a decoder therefore affects only that process.
 struct Picture: Sendable {
-  static let maxBytes = 25_000_000
+  static let maxBytes = Account.maxPhotoBytes
   static let maxPixels = 100_000_000
   private static let seconds = 10
 
   let data: Data
-  /// The type for a browser, which is told not to guess.
+  /// The media type, sent with `nosniff`.
   let mediaType: String
 
-  /// - Throws: `Failure` if the bytes are too many, or neither JPEG, PNG nor WebP.
+  /// Reads a file, after a check of its size.
+  init(file: URL) throws {
+    if let size = try file.resourceValues(forKeys: [.fileSizeKey]).fileSize { try Self.check(size) }
+    try self.init(Data(contentsOf: file))
+  }
+
+  /// - Throws: `Failure` if the data is too large, or neither JPEG, PNG nor WebP.
   init(_ data: Data) throws {
-    guard data.count <= Self.maxBytes else {
-      throw Failure(.data, "tooLarge", "the photo has \(data.count / 1_000_000) MB; the limit is 25 MB")
-    }
+    try Self.check(data.count)
     guard let type = Self.mediaType(data.prefix(12)) else {
       throw Failure(.data, "notAPicture", "this is not a JPEG, PNG or WebP picture")
     }
     (self.data, mediaType) = (data, type)
+  }
+
+  private static func check(_ size: Int) throws {
+    guard size <= maxBytes else {
+      throw Failure(.data, "tooLarge", "the photo has \(size / 1_000_000) MB; the limit is 25 MB")
+    }
   }
 
   static func mediaType(_ head: Data) -> String? {
@@ -42,7 +53,7 @@ struct Picture: Sendable {
     let folder = FileManager.default.temporaryDirectory.appendingPathComponent("zdc-todo-\(UUID())")
     try FileManager.default.createDirectory(
       at: folder, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
-    defer { try? FileManager.default.removeItem(at: folder) }
+    defer { Self.remove(folder) }
     try data.write(to: folder.appendingPathComponent("photo"))
     let size = try await Self.run("\(header) -f width photo && \(header) -f height photo", in: folder)
       .split(separator: "\n").compactMap { Int($0) }
@@ -54,6 +65,12 @@ struct Picture: Sendable {
     return try Data(contentsOf: folder.appendingPathComponent("small.jpg"))
   }
 
+  private static func remove(_ folder: URL) {
+    do { try FileManager.default.removeItem(at: folder) } catch {
+      Output.note("zdc-todo: \(folder.path) with a photo was not removed: \(error)")
+    }
+  }
+
   private static let broken = Failure(.data, "brokenPicture", "the picture is damaged, or too large to decode")
 
   private static func find(_ program: String) -> String? {
@@ -61,7 +78,7 @@ struct Picture: Sendable {
     return folders.map { "\($0)/\(program)" }.first(where: FileManager.default.isExecutableFile)
   }
 
-  /// One thread, and only decoders that are meant for untrusted pictures.
+  /// One thread, and only the decoders that vips considers safe for untrusted pictures.
   private static let environment = [
     "PATH": "/usr/bin:/bin", "VIPS_CONCURRENCY": "1", "VIPS_BLOCK_UNTRUSTED": "1", "MALLOC_ARENA_MAX": "1",
   ]
@@ -78,7 +95,7 @@ struct Picture: Sendable {
     process.environment = environment.merging(["HOME": folder.path]) { $1 }
     (process.standardInput, process.standardOutput) = (FileHandle.nullDevice, output)
     try await exit(of: process)
-    // Where the end of a picture is missing, the programs only warn, and leave the rest grey.
+    // For a picture that is cut off, the programs only warn, and fill the rest with grey.
     let warnings = try String(contentsOf: folder.appendingPathComponent("warnings"), encoding: .utf8).lowercased()
     let isComplete = !warnings.contains("not enough") && !warnings.contains("premature end")
     guard process.terminationReason == .exit, process.terminationStatus == 0, isComplete else { throw broken }

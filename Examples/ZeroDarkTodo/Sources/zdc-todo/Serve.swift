@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import Hummingbird
 import Logging
+import Synchronization
 import TodoKit
 import ZeroDarkCloud
 
@@ -9,7 +10,8 @@ struct Serve: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Show the lists in a browser on this machine.",
     discussion: """
-      Prints a link with a secret, which only the first browser needs. The keys stay in this process. End it with Ctrl-C.
+      Prints a link with a secret token. Anyone with the link can open the page until the process ends. The keys stay in \
+      this process. End it with Ctrl-C.
 
       EXAMPLES
         zdc-todo serve
@@ -20,16 +22,24 @@ struct Serve: AsyncParsableCommand {
 
   func run() async throws {
     let manager = try options.open(syncsAutomatically: true)
-    let entrance = Guard(port: port)
+    let access = Guard(port: port)
+    let address = "http://127.0.0.1:\(port)/?token=\(access.token)"
+    let link = options.json ? try Output.json(["link": address]) : "open \(address)"
     var logger = Logger(label: "zdc-todo")
     logger.logLevel = .error
-    let link = "http://127.0.0.1:\(port)/?token=\(entrance.token)"
+    let isRunning = Mutex(false)
     let application = Application(
-      router: Site(manager: manager).router(entrance),
+      router: Site(manager: manager).router(access),
       configuration: ApplicationConfiguration(address: .hostname("127.0.0.1", port: port), serverName: nil),
-      onServerRunning: { _ in Output.line(options.json ? Output.json(["link": link]) : "open \(link)") }, logger: logger
-    )
-    try await application.runService()
+      onServerRunning: { _ in
+        isRunning.withLock { $0 = true }
+        Output.line(link)
+      }, logger: logger)
+    do {
+      try await application.runService()
+    } catch  where !isRunning.withLock({ $0 }) {
+      throw Failure(.unavailable, "port", "cannot listen on port \(port): \(error)")
+    }
     try await manager.close()
   }
 }

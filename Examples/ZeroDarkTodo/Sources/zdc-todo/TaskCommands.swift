@@ -11,7 +11,7 @@ struct Lists: AsyncParsableCommand {
   func run() async throws {
     try await options.run { account in
       let lists = try await account.screen().lists.map(ListJSON.init)
-      if options.json { return Output.line(Output.json(lists)) }
+      if options.json { return Output.line(try Output.json(lists)) }
       for list in lists {
         let badges = list.badges.isEmpty ? "" : "  (\(list.badges.joined(separator: ", ")))"
         Output.line("\(list.done)/\(list.tasks)  \(list.title.displayed)\(badges)")
@@ -30,7 +30,7 @@ struct Tasks: AsyncParsableCommand {
     try await options.run { account in
       let items = try await account.screen(list: account.list(list).id).tasks
       let tasks = items.enumerated().map { TaskJSON($1, number: $0 + 1) }
-      if options.json { return Output.line(Output.json(tasks)) }
+      if options.json { return Output.line(try Output.json(tasks)) }
       for task in tasks { Output.line(task.line) }
     }
   }
@@ -47,7 +47,7 @@ struct Add: AsyncParsableCommand {
   @Argument(help: "The title of the list.") var list: String
   @Argument(help: "The titles of the tasks.") var titles: [String] = []
   @Option(help: "low, normal or high.") var priority = Priority.normal
-  @Option(help: "Anything else about the tasks.") var details = ""
+  @Option(help: "The details of the tasks.") var details = ""
   @OptionGroup var options: Options
 
   func run() async throws {
@@ -74,8 +74,8 @@ struct Edit: AsyncParsableCommand {
 
   func run() async throws {
     let (title, details, priority) = (title, details, priority)
-    try await options.run { account in
-      try await account.edit(account.task(task, in: account.list(list)).id) { task in
+    try await options.run(tasks: [task], in: list) { account, _, tasks in
+      try await account.edit(tasks[0]) { task in
         task.title = title ?? task.title
         task.details = details ?? task.details
         task.priority = priority ?? task.priority
@@ -95,12 +95,8 @@ struct Done: AsyncParsableCommand {
 
   func run() async throws {
     let isDone = !isOpen
-    try await options.run { account in
-      let list = try await account.list(list)
-      // All are looked up first, so that a wrong name changes nothing.
-      var found: [String] = []
-      for task in tasks { found.append(try await account.task(task, in: list).id) }
-      for id in found { try await account.edit(id) { $0.isDone = isDone } }
+    try await options.run(tasks: tasks, in: list) { account, _, tasks in
+      for task in tasks { try await account.edit(task) { $0.isDone = isDone } }
     }
   }
 }
@@ -116,7 +112,7 @@ struct Move: AsyncParsableCommand {
       """)
   @Argument(help: "The title of the list.") var list: String
   @Argument(help: "The task: its title or number.") var task: String
-  @Option(help: "The task in front of which it goes.") var before: String?
+  @Option(help: "The task that comes after it.") var before: String?
   @Flag(help: "To the end of its list.") var last = false
   @Option(help: "The title of another list.") var to: String?
   @OptionGroup var options: Options
@@ -128,12 +124,9 @@ struct Move: AsyncParsableCommand {
   }
 
   func run() async throws {
-    try await options.run { account in
-      let list = try await account.list(list)
-      let id = try await account.task(task, in: list).id
-      if let to { return try await account.moveTask(id, toList: account.list(to).id) }
-      let other: String? = if let before { try await account.task(before, in: list).id } else { nil }
-      try await account.moveTask(id, before: other)
+    try await options.run(tasks: [task] + (before.map { [$0] } ?? []), in: list) { account, _, tasks in
+      if let to { return try await account.moveTask(tasks[0], toList: account.list(to).id) }
+      try await account.moveTask(tasks[0], before: tasks.dropFirst().first)
     }
   }
 }
@@ -164,12 +157,9 @@ struct Delete: AsyncParsableCommand {
   }
 
   func run() async throws {
-    try await options.run { account in
-      let list = try await account.list(list)
+    try await options.run(tasks: tasks, in: list) { account, list, tasks in
       if all { return try await account.deleteList(list.id) }
-      var found: [String] = []
-      for task in tasks { found.append(try await account.task(task, in: list).id) }
-      for id in found { try await account.deleteTask(id) }
+      for task in tasks { try await account.deleteTask(task) }
     }
   }
 }

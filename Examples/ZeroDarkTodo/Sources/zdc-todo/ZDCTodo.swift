@@ -7,8 +7,8 @@ struct ZDCTodo: AsyncParsableCommand {
     commandName: "zdc-todo",
     abstract: "To-do lists that only your devices can read.",
     discussion: """
-      A task is named by its list, and its title or its number in the list. Changes are stored on this device at once, and sent \
-      when the server can be reached.
+      Commands name a task by its list and its title, or by its number in the last output of `zdc-todo tasks`. Changes are stored \
+      on this device and sent when the server can be reached.
 
       EXAMPLES
         zdc-todo account create --server http://127.0.0.1:7342
@@ -29,7 +29,7 @@ struct ZDCTodo: AsyncParsableCommand {
     ])
 }
 
-/// Parses the command line, runs the command, and turns any error into one message and one exit code.
+/// Parses the command line, runs the command, and reports an error as a message and an exit code.
 @main
 enum Main {
   static func main() async {
@@ -49,8 +49,12 @@ enum Main {
     // The parser prints help and usage errors itself.
     if ZDCTodo.exitCode(for: error) != .failure || error is ExitCode { ZDCTodo.exit(withError: error) }
     let failure = Failure(error)
-    let isJSON = CommandLine.arguments.contains("--json")
-    Output.note(isJSON ? failure.json : "zdc-todo: \(failure.message)")
+    do {
+      let isJSON = CommandLine.arguments.contains("--json")
+      Output.note(isJSON ? try failure.json() : "zdc-todo: \(failure.message)")
+    } catch {
+      Output.note("zdc-todo: \(failure.message) (\(error))")
+    }
     Foundation.exit(failure.status.rawValue)
   }
 }

@@ -87,6 +87,18 @@ import ZeroDarkCloudTesting
     }
   }
 
+  @Test func aNumberMeansTheTaskThatWasShown_alsoIfTheSyncChangesTheOrder() async throws {
+    try await withTerminals { _, a, b in
+      try await a.run("add", "Groceries", "milk", "bread", "jam")
+      #expect(try await b.run("tasks", "Groceries").output == "1. [ ]  milk\n2. [ ]  bread\n3. [ ]  jam\n")
+      try await a.run("delete", "Groceries", "milk")
+      try await b.run("delete", "Groceries", "2")
+      #expect(try await a.run("tasks", "Groceries").output == "1. [ ]  jam\n")
+      try await a.run("delete", "Groceries", "1")
+      #expect(try await b.run("delete", "Groceries", "1", expecting: 66).errors.contains("another device"))
+    }
+  }
+
   @Test func anEditIsUndone() async throws {
     try await withTerminals { _, a, b in
       try await a.run("add", "Groceries", "milk")
@@ -124,6 +136,7 @@ import ZeroDarkCloudTesting
       #expect(try await b.run("tasks", "Groceries").output == "1. [ ]  milk  (photo)\n")
       try await b.run("photo", "Groceries", "milk", "--get", copy.path)
       #expect(try Data(contentsOf: copy) == Pictures.jpeg)
+      try await b.run("photo", "Groceries", "milk", "--get", copy.path, expecting: 73)
       try await b.run("photo", "Groceries", "milk", "--remove")
       try await a.run("photo", "Groceries", "milk", "--get", folder.url.path + "/none.jpg", expecting: 66)
       try Data("#!/bin/sh".utf8).write(to: file)

@@ -26,7 +26,7 @@ import ZeroDarkCloudTesting
       #expect(try await phone.lines().first == "- oat milk [normal]")
       #expect(try await phone.item("oat milk").badges == [.merged])
       #expect(try await laptop.item("oat milk").badges == [])
-      let merge = try #require(try await phone.account.screen().activity.first { $0.change.hasPrefix("merged") })
+      let merge = try #require(try await phone.account.screen().activity.first { $0.kind == .loss })
       #expect(merge.canUndo)
       try await phone.account.undo(merge.id)
       try await settle(phone, laptop)
@@ -63,6 +63,13 @@ import ZeroDarkCloudTesting
         #expect(try await device.account.photo(of: device.item("milk").id) == Data("laptop's".utf8))
         #expect(try await device.account.thumbnail(of: device.item("milk").id) == Data("L".utf8))
       }
+      let item = try await phone.item("milk")
+      #expect(item.badges == [.merged])
+      let loss = try #require(try await phone.account.screen().activity.first { $0.kind == .loss })
+      #expect(loss.taskID == item.id && loss.title == "Photo of milk")
+      try await phone.account.dismissMerges(of: item.id)
+      #expect(try await phone.item("milk").badges == [])
+      #expect(try await phone.account.screen().activity.contains { $0.kind == .loss } == false)
     }
   }
 

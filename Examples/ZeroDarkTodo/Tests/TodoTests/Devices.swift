@@ -12,7 +12,7 @@ struct Device: Sendable {
 
   func sync() async throws { try await manager.sync(account.user) }
 
-  /// What the screen shows of a list: a line for each task.
+  /// Returns a line for each task of a list.
   func lines(_ listID: String? = nil) async throws -> [String] {
     let lists = try await lists()
     guard let listID = listID ?? lists.first?.id else { return [] }

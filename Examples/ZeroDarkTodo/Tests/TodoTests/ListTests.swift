@@ -180,6 +180,48 @@ import ZeroDarkCloudTesting
       try await laptop.manager.removeAccount(second.user)
       #expect(try await laptop.manager.accounts().map(\.user) == [laptop.account.user])
       #expect(try await laptop.titles() == ["Groceries 0/2"])
+      let left = try await laptop.account.session.databaseManager.rwDatabaseConnection.read { transaction in
+        try [List.collection, Task.collection, Edit.collection].map(transaction.numberOfKeys(inCollection:))
+      }
+      #expect(left == [1, 2, 0])
     }
+  }
+
+  @Test func aTaskDoesNotMoveToAnUnknownList() async throws {
+    try await withDevices { _, laptop, _ in
+      let (milk, bread) = (try await laptop.item("milk").id, try await laptop.item("bread").id)
+      for target in ["none", bread] {
+        await #expect(throws: ZDCError.self) { try await laptop.account.moveTask(milk, toList: target) }
+      }
+      #expect(try await laptop.titles() == ["Groceries 0/2"])
+    }
+  }
+
+  @Test func unreadableContentIsReported_andDoesNotStopTheRest() async throws {
+    try await withDevices { _, laptop, phone in
+      let account = laptop.account
+      let listID = try await laptop.list("Groceries")
+      try await account.session.tree(ofLocalUserID: account.user).write { _, cloud in
+        let path = try #require(cloud.path(forNodeID: listID)).appendingComponent("not a task")
+        try account.session.diskManager.importNodeData(
+          ZDCDiskImport(cleartextData: Data("not JSON".utf8)), for: cloud.createNode(withPath: path))
+      }
+      try await account.addTask("tea", to: listID)
+      try await laptop.sync()
+      #expect(try await phone.manager.sync(phone.account.user) == 1)
+      #expect(try await phone.lines().contains("- tea [normal]"))
+    }
+  }
+
+  @Test func aClosedManagerThrows_andTheFolderCanBeOpenedAgain() async throws {
+    let (server, folder) = (try await TestServer.start(), try TemporaryFolder())
+    let manager = try ZDCManager(server: server.url.absoluteString, folder: folder.url, syncsAutomatically: false)
+    let user = try await manager.createAccount().account.user
+    try await manager.close()
+    await #expect { try await manager.accounts() } throws: { ($0 as? ZDCError)?.code == .databaseLocked }
+    let again = try ZDCManager(server: server.url.absoluteString, folder: folder.url, syncsAutomatically: false)
+    #expect(try await again.accounts().map(\.user) == [user])
+    try await again.close()
+    try await server.stop()
   }
 }

@@ -9,7 +9,7 @@ import ZeroDarkCloudTesting
   import FoundationNetworking
 #endif
 
-/// The page's server, asked by something that is not the user's browser. `make test-browser` asks it with one.
+/// Requests to the web interface without a browser. `make test-browser` uses a browser.
 @Suite(.timeLimit(.minutes(5))) struct PageTests {
   /// Does not follow redirections, and keeps no cookies.
   private final class Client: NSObject, URLSessionTaskDelegate, Sendable {
@@ -69,7 +69,7 @@ import ZeroDarkCloudTesting
     let (process, output) = (Process(), Pipe())
     process.executableURL = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
       .appendingPathComponent("zdc-todo")
-    let port = "\(Int.random(in: 20_000..<32_000))"
+    let port = "\(try await freePort())"
     process.arguments = ["serve", "--port", port, "--folder", folder.url.path, "--server", address]
     process.standardOutput = output
     try process.run()
@@ -84,6 +84,13 @@ import ZeroDarkCloudTesting
     let origin = "http://127.0.0.1:\(port)"
     try await body(Browser(origin: origin, user: account.user, cookie: cookie), link, listID)
     try await server.stop()
+  }
+
+  /// The system chooses the port of a server, which is free again after its end.
+  private func freePort() async throws -> Int {
+    let server = try await TestServer.start()
+    try await server.stop()
+    return try #require(server.url.port)
   }
 
   @Test func onlyTheBrowserWithTheLinkIsLetIn() async throws {
@@ -107,14 +114,16 @@ import ZeroDarkCloudTesting
     try await withPage { browser, _, listID in
       let (list, url) = ("/list/\(listID)", "\(browser.origin)/account/\(browser.user)")
       let (client, cookie) = (browser.client, ["Cookie": browser.cookie])
+      let port = browser.origin.split(separator: ":").last ?? ""
       let refused = [
         try await browser.post(list + "/tasks", "title=bread", origin: "http://evil.example").0,
         try await browser.post(list + "/tasks", "title=bread", origin: "null").0,
         try await client.send(url + list + "/tasks", cookie, body: "title=bread").0,
         try await client.send(url, cookie.merging(["Sec-Fetch-Site": "cross-site"]) { $1 }).0,
         try await client.send(url, cookie.merging(["Host": "evil.example:80"]) { $1 }).0,
+        try await client.send(url, cookie.merging(["Host": "localhost:\(port)"]) { $1 }).0,
       ]
-      #expect(refused == [403, 403, 403, 403, 421])
+      #expect(refused == [403, 403, 403, 403, 421, 421])
       let before = try await browser.get("/account/\(browser.user)\(list)").1
       let done = try await browser.post(list + "/tasks", "title=bread").0
       let after = try await browser.get("/account/\(browser.user)\(list)").1
@@ -140,14 +149,39 @@ import ZeroDarkCloudTesting
       let posts = [
         try await browser.post(path, "title=\(long)").0, try await browser.post(path, "title=\(long.prefix(1_001))").0,
         try await browser.post(path, "title=%20").0, try await browser.post("/list/none/rename", "title=x").0,
-        try await browser.post("/task/none/done", "done=1").0,
+        try await browser.post("/task/none/done", "done=1").0, try await browser.post(path, "title[a]=1&title=2").0,
       ]
-      #expect(posts == [413, 422, 422, 404, 404])
+      #expect(posts == [413, 422, 422, 404, 404, 422])
       let pages = [
-        try await browser.get("/account/none").0, try await browser.get("/none").0,
-        try await browser.get("/account/\(browser.user)/task/none/thumbnail").0,
+        try await browser.get("/account/none"), try await browser.get("/account/none/words"),
+        try await browser.get("/none"), try await browser.get("/account/\(browser.user)/task/none/thumbnail"),
       ]
-      #expect(pages == [404, 404, 200])
+      #expect(pages.map(\.0) == [404, 404, 404, 200])
+      #expect(pages.allSatisfy { !$0.1.contains("HTTPError") && !$0.1.contains("ZDCError") })
+    }
+  }
+
+  @Test func anOpenForm_doesNotOverwriteWhatChangedSince() async throws {
+    try await withPage { browser, _, listID in
+      let list = try await browser.get("/account/\(browser.user)/list/\(listID)").1
+      let task = try #require(list.split(separator: "data-task=\"").last?.split(separator: "\"").first)
+      let forms = [
+        "old-title=milk&title=milk&old-details=&details=two%0D%0Abottles&old-priority=normal&priority=normal",
+        "old-title=milk&title=oat+milk&old-details=&details=&old-priority=normal&priority=normal",
+      ]
+      for form in forms { #expect(try await browser.post("/task/\(task)/edit", form).0 == 303) }
+      let page = try await browser.get("/account/\(browser.user)/list/\(listID)/\(task)").1
+      #expect(page.contains("name=\"title\" value=\"oat milk\"") && page.contains("\ntwo\nbottles</textarea>"))
+    }
+  }
+
+  @Test func picturesAreNotCached_andTheWordsCanBeShownAgain() async throws {
+    try await withPage { browser, _, _ in
+      let (url, cookie) = ("\(browser.origin)/account/\(browser.user)", ["Cookie": browser.cookie])
+      let headers = try await browser.client.send(url + "/task/none/thumbnail", cookie).2
+      #expect(headers["cache-control"] == "no-store")
+      let words = try await browser.get("/account/\(browser.user)/words").1
+      #expect(words.split(separator: "<li>").count == 25)
     }
   }
 }

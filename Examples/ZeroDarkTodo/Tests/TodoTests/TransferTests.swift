@@ -7,12 +7,14 @@ import ZeroDarkCloudTesting
 
 /// Photos, badges, and a network that is not always there.
 @Suite(.timeLimit(.minutes(5))) struct TransferTests {
-  @Test func aPhotoIsAttached_replacedAndTakenOff() async throws {
+  @Test func aPhotoIsAttached_replacedAndRemoved() async throws {
     try await withDevices { _, laptop, phone in
       let milk = try await laptop.item("milk").id
       let large = Data((0..<300_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
       try await laptop.account.attachPhoto(large, thumbnail: Data("small".utf8), to: milk)
-      #expect(try await laptop.item("milk").photo != nil)
+      let first = try #require(try await laptop.item("milk").photo)
+      try await laptop.account.attachPhoto(large, thumbnail: Data("small".utf8), to: milk)
+      #expect(try await laptop.item("milk").photo != first, "the version differs before an upload too")
       try await settle(laptop, phone)
       let copy = try await phone.item("milk").id
       #expect(try await phone.account.thumbnail(of: copy) == Data("small".utf8))

@@ -2,19 +2,20 @@ import Foundation
 import HTTPTypes
 import Hummingbird
 
-/// Lets only the browser of this user in.
+/// Admits only the browser of this user.
 ///
-/// Every other program and every web page on this machine can connect to a port of the loopback interface. Therefore:
-/// the first request has a random token, which only the terminal has shown, and gets a cookie in exchange; the `Host`
-/// must be ours, so that no foreign name can be pointed at this address (DNS rebinding); requests that change something
-/// must come from our own pages.
+/// Every program and every web page on this machine can connect to a port of the loopback interface. Therefore:
+///
+/// - The first request has the random token of the printed link, and gets a cookie in exchange.
+/// - The `Host` must be this server's address, so that no other name can point to it (DNS rebinding).
+/// - Requests that change something must come from this server's pages.
 struct Guard: RouterMiddleware {
   let port: Int
   let token = Guard.secret()
   private let cookie = Guard.secret()
 
-  private var origins: [String] { ["http://127.0.0.1:\(port)", "http://localhost:\(port)"] }
-  // Cookies do not distinguish ports, and there may be a page on another one.
+  private var origin: String { "http://127.0.0.1:\(port)" }
+  // Cookies do not distinguish ports, and another instance may use another port.
   private var cookieName: String { "zdc-todo-\(port)" }
 
   func handle(
@@ -33,14 +34,14 @@ struct Guard: RouterMiddleware {
   }
 
   private func admit(_ request: Request) throws {
-    guard let host = request.head.authority, origins.contains("http://\(host)") else {
-      throw HTTPError(.misdirectedRequest, message: "This address belongs to no page here.")
+    guard let host = request.head.authority, "http://\(host)" == origin else {
+      throw HTTPError(.misdirectedRequest, message: "Open the link that zdc-todo serve has printed.")
     }
     if let site = request.headers[.secFetchSite], site != "same-origin", site != "none", !isEntrance(request) {
       throw HTTPError(.forbidden, message: "Another site sent this request.")
     }
     if request.method != .get {
-      guard let origin = request.headers[.origin], origins.contains(origin) else {
+      guard request.headers[.origin] == origin else {
         throw HTTPError(.forbidden, message: "Another site sent this request.")
       }
     }
@@ -63,20 +64,32 @@ struct Guard: RouterMiddleware {
 
   private func refusal(_ error: any Error) -> Response {
     let status = (error as? any HTTPResponseError)?.status ?? Self.status(of: Failure(error))
-    let message = (error as? HTTPError)?.body ?? Failure(error).message
+    let message = (error as? HTTPError)?.body ?? (error as? Failure)?.message ?? Self.message(status, error)
     return Page.response(Page.document(title: "Not possible", body: Page.problem(message)), status: status)
+  }
+
+  private static func message(_ status: HTTPResponse.Status, _ error: any Error) -> String {
+    switch status {
+    case .notFound: "This page, account, list or task does not exist."
+    case .contentTooLarge: "This is too large."
+    case .badRequest,
+      .unprocessableContent where error is any HTTPResponseError:
+      "This request is not valid."
+    default: error is any HTTPResponseError ? "That was not possible." : Failure(error).message
+    }
   }
 
   private static func status(of failure: Failure) -> HTTPResponse.Status {
     switch failure.status {
     case .usage, .data: .unprocessableContent
     case .noInput: .notFound
+    case .noPermission: .forbidden
     case .unavailable, .tryAgain: .serviceUnavailable
     default: .internalServerError
     }
   }
 
-  /// Scripts, styles and pictures come from this server only, and no other page may show this one.
+  /// Scripts, styles and pictures come only from this server, and no other page may embed this one.
   private static let headers: HTTPFields = [
     .contentSecurityPolicy: """
     default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; \
@@ -88,7 +101,7 @@ struct Guard: RouterMiddleware {
 
   static func secret() -> String { (0..<32).map { _ in String(format: "%02x", UInt8.random(in: 0...255)) }.joined() }
 
-  /// Takes as long wherever the two differ.
+  /// Compares in constant time.
   private func equal(_ a: String, _ b: String) -> Bool {
     a.utf8.count == b.utf8.count && zip(a.utf8, b.utf8).reduce(0) { $0 | ($1.0 ^ $1.1) } == 0
   }

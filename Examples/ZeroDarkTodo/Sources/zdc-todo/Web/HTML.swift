@@ -1,6 +1,6 @@
 import Foundation
 
-/// Text of a page. Whatever is interpolated is escaped, unless it is HTML itself: a title cannot become markup.
+/// Text of a page. Interpolated strings are escaped, unless they are HTML, so a title cannot become markup.
 ///
 /// ```swift
 /// let row: HTML = "<li>\(task.title)</li>"
@@ -32,6 +32,7 @@ struct HTML: ExpressibleByStringInterpolation, Sendable {
         case ">": text += "&gt;"
         case "\"": text += "&quot;"
         case "'": text += "&#39;"
+        case "\r": text += "&#13;"  // would end a line of a server-sent event
         default: text.unicodeScalars.append(character)
         }
       }

@@ -5,9 +5,9 @@ import ServiceLifecycle
 import TodoKit
 import ZeroDarkCloud
 
-/// Streams of server-sent events: a page that changes, and a download that advances.
+/// Streams of server-sent events: updates of a page, and the progress of a download.
 enum Live {
-  /// Sends the page's content again whenever it changes: after a commit, or because of the network.
+  /// Sends the page's content again after each change of the database or of the sync state.
   static func response(of page: Page, _ manager: ZDCManager, _ request: Request) -> Response {
     stream(request) { send in
       let account = try manager.account(page.user)
@@ -27,17 +27,17 @@ enum Live {
     }
   }
 
-  /// The page as the browser has it.
+  /// The content that the browser has.
   ///
   /// The two observations are not ordered. Each reads the database again, one after the other, so that the page never
-  /// goes back to what it was.
+  /// returns to an earlier state.
   private actor Current {
     private var page: Page
     private var sent = ""
 
     init(_ page: Page) { self.page = page }
 
-    /// Returns the new content, or nil if the browser has it already.
+    /// Returns the new content, or nil if it has not changed.
     func update(_ account: Account, sync: ZDCSyncState?) throws -> String? {
       page.sync = sync ?? page.sync
       page.screen = try account.screenNow(list: page.place.listID)
@@ -47,10 +47,10 @@ enum Live {
     }
   }
 
-  /// Downloads a photo and sends how much of it is here, as a number from 0 to 1.
+  /// Downloads a photo and sends the downloaded fraction, from 0 to 1.
   static func photo(of task: String, _ account: Account, _ request: Request) -> Response {
     stream(request) { send in
-      async let photo = account.photo(of: task)
+      async let hasPhoto = account.downloadPhoto(of: task)
       let reports = _Concurrency.Task {
         while !_Concurrency.Task.isCancelled {
           if let done = try await account.photoProgress(of: task) { send("\(min(done, 0.99))") }
@@ -58,11 +58,12 @@ enum Live {
         }
       }
       defer { reports.cancel() }
-      send(try await photo == nil ? "none" : "1")
+      send(try await hasPhoto ? "1" : "none")
     }
   }
 
-  /// Sends what `body` sends until it ends, the browser goes away or the server stops. A slow browser gets the newest.
+  /// Streams the events of `body` until it ends, the browser disconnects or the server stops. A slow browser gets the
+  /// newest event.
   private static func stream(
     _ request: Request, _ body: @escaping @Sendable (@escaping @Sendable (String) -> Void) async throws -> Void
   ) -> Response {
@@ -75,7 +76,9 @@ enum Live {
       body: ResponseBody { writer in
         let producer = _Concurrency.Task {
           defer { continuation.finish() }
-          try await body { continuation.yield($0) }
+          do { try await body { continuation.yield($0) } } catch is CancellationError {} catch {
+            Output.note("zdc-todo: live updates of \(request.uri.path) ended: \(Failure(error).message)")
+          }
         }
         defer { producer.cancel() }
         try await withGracefulShutdownHandler {

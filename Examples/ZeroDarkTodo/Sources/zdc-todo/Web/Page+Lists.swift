@@ -2,7 +2,7 @@ import Foundation
 import TodoKit
 import ZeroDarkCloud
 
-// The lists of an account, and what is around every page.
+// The lists of an account, and the frame of every page.
 extension Page {
   var sidebar: HTML {
     """
@@ -38,7 +38,7 @@ extension Page {
     let (tasks, done) = screen.lists.reduce((0, 0)) { ($0.0 + $1.counts.tasks, $0.1 + $1.counts.done) }
     guard !screen.lists.isEmpty else {
       return """
-        <section class="empty"><h1>Begin with a list</h1>
+        <section class="empty"><h1>Create your first list</h1>
         <p>Groceries, a trip, a book to write. Only your devices can read it.</p></section>
         """
     }
@@ -61,7 +61,7 @@ extension Page {
   }
 
   private var unseen: HTML {
-    let count = screen.activity.count { $0.change.hasPrefix("merged; ") && !$0.isUndone }
+    let count = screen.activity.count { $0.kind == .loss && !$0.isUndone && $0.taskID != nil }
     return count == 0 ? .empty : "<span class=\"count\">\(count)</span>"
   }
 

@@ -2,7 +2,7 @@ import Foundation
 import TodoKit
 import ZeroDarkCloud
 
-// Pages outside of an account, and what is behind a node.
+// Pages outside of an account, and details of a node.
 extension Page {
   static func welcome(isFirst: Bool) -> HTML {
     document(
@@ -43,8 +43,8 @@ extension Page {
     return document(
       title: "Check your words",
       body: """
-        <main id="main" class="card"><h1>Three of them, please</h1>
-        <p>A check that your notes are right.</p>
+        <main id="main" class="card"><h1>Confirm your words</h1>
+        <p>Type three of them, to check your notes.</p>
         \(isWrong ? "<p class=\"wrong\" role=\"alert\">That does not match. Look at your notes again.</p>" : HTML.empty)
         <form method="post" action="/account/\(user)/check" class="fields">\(fields)<button class="primary">Check</button></form>
         <p><a href="/account/\(user)/words">Show the words again</a></p></main>

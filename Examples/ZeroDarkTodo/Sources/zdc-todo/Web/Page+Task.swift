@@ -22,12 +22,18 @@ extension Page {
       """
   }
 
+  /// The hidden fields have the values that the form was made from. Only fields that differ from them are changed, so
+  /// that an open form does not overwrite a later edit of another device.
   private func fields(_ id: String, _ task: Task) -> HTML {
-    form(
+    let title = task.title.filter { !$0.isNewline }  // browsers remove line ends from a single-line field
+    return form(
       "/task/\(id)/edit", class: "fields",
       """
-      <label for="f-title">Title</label><input id="f-title" name="title" value="\(task.title)" maxlength="1000" required>
-      <label for="f-details">Details</label><textarea id="f-details" name="details" rows="4" maxlength="10000">\(task.details)</textarea>
+      <input type="hidden" name="old-title" value="\(title)"><input type="hidden" name="old-details" value="\(task.details)">
+      <input type="hidden" name="old-priority" value="\(task.priority.rawValue)">
+      <label for="f-title">Title</label><input id="f-title" name="title" value="\(title)" maxlength="1000" required>
+      <label for="f-details">Details</label><textarea id="f-details" name="details" rows="4" maxlength="10000">
+      \(task.details)</textarea>
       <label for="f-priority">Priority</label>\(prioritySelect(task.priority, id: "f-priority"))
       <button class="primary">Save</button>
       """)
@@ -38,10 +44,10 @@ extension Page {
     let picture: HTML? = item.photo.map { version in
       """
       <figure id="photo" data-photo="\(address)?v=\(version)" data-progress="\(address)/progress">
-      <img alt="Photo of \(item.task?.title.displayed ?? "this task")" src="\(base)/task/\(item.id)/thumbnail?v=\(version)">
-      <progress max="1" value="0" hidden aria-label="Download of the photo"></progress>
+      <img data-version="\(version)" alt="Photo of \(item.task?.title.displayed ?? "this task")" src="\(base)/task/\(item.id)/thumbnail?v=\(version)">
+      <progress data-version="\(version)" max="1" value="0" hidden aria-label="Download of the photo"></progress>
       <figcaption><button type="button" data-full>Show the full photo</button>
-      \(form("/task/\(item.id)/photo/remove", "<button class=\"quiet\">Take it off</button>"))</figcaption></figure>
+      \(form("/task/\(item.id)/photo/remove", "<button class=\"quiet\">Remove photo</button>"))</figcaption></figure>
       """
     }
     return """
@@ -71,21 +77,18 @@ extension Page {
     }
     return """
       <header>\(back("/", "Lists"))<h1 id="title">Activity</h1></header>
-      \(rows.isEmpty ? "<p class=\"hint\">Edits of this device, and what became of conflicts, will be here.</p>" : HTML.empty)
+      \(rows.isEmpty ? "<p class=\"hint\">Edits of this device and outcomes of conflicts will appear here.</p>" : HTML.empty)
       <ul id="activity">\(rows)</ul>
       """
   }
 
   private func undo(_ entry: Activity) -> HTML {
-    let isMerge = entry.change.hasPrefix("merged")
-    guard entry.canUndo else {
-      guard isMerge, !entry.isUndone, let task = entry.taskID else { return .empty }
-      return dismiss(task)
-    }
+    let keep = entry.kind == .loss && !entry.isUndone ? entry.taskID.map(dismiss) : nil
+    guard entry.canUndo else { return keep ?? .empty }
     let button = form(
       "/undo",
       "<input type=\"hidden\" name=\"id\" value=\"\(entry.id)\"><button>\(entry.isUndone ? "Redo" : "Undo")</button>")
-    return isMerge ? "\(button)\(entry.taskID.map(dismiss))" : button
+    return "\(button)\(keep)"
   }
 
   private func dismiss(_ task: String) -> HTML {

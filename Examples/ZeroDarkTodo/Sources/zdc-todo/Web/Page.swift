@@ -4,7 +4,7 @@ import Hummingbird
 import TodoKit
 import ZeroDarkCloud
 
-/// One page of an account, rendered from what the database holds at this moment.
+/// A page of an account, rendered from a snapshot of the database.
 struct Page: Sendable {
   var user: String
   var accounts: [String]
@@ -23,7 +23,7 @@ struct Page: Sendable {
         """)
   }
 
-  /// What is replaced when something changes.
+  /// The part of the document that `Live` sends again after each change.
   var content: HTML {
     """
     <a class="skip" href="#main">Skip to the tasks</a>
@@ -65,7 +65,7 @@ struct Page: Sendable {
     """
   }
 
-  /// A single line with its form, whose fields the browser sends to `action`.
+  /// A form. With `live`, the script sends it and the page stays open.
   func form(_ action: String, class name: String = "", live: Bool = true, _ fields: HTML) -> HTML {
     """
     <form method="post" action="\(base)\(action)" class="\(name)"\(live ? " data-quiet" : HTML.empty)>\(fields)</form>

@@ -1,4 +1,4 @@
-/// What a page of an account is about, as its address says.
+/// A page of an account, parsed from its URL path.
 enum Place: Hashable, Sendable {
   case lists
   case list(String)
@@ -16,7 +16,7 @@ enum Place: Hashable, Sendable {
     }
   }
 
-  /// The address below that of the account.
+  /// The path below that of the account.
   var path: String {
     switch self {
     case .lists: ""

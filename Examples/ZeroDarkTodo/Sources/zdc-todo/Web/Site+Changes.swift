@@ -4,7 +4,7 @@ import Hummingbird
 import TodoKit
 import ZeroDarkCloud
 
-// What the forms of the pages do. Each is one transaction on this device; the browser is sent back at once.
+// Form handlers. Each runs one transaction and redirects to the page.
 extension Site {
   func addLists(to account: RouterGroup<Context>) {
     account.post("lists", use: createList)
@@ -25,10 +25,10 @@ extension Site {
 
   func addPhotos(to account: RouterGroup<Context>) {
     account.get("task/:task/thumbnail") { _, context in
-      try picture(try await chosen(context).thumbnail(of: context.parameters.require("task")))
+      picture(try await chosen(context).thumbnail(of: context.parameters.require("task")))
     }
     account.get("task/:task/photo") { _, context in
-      try picture(try await chosen(context).photo(of: context.parameters.require("task")))
+      picture(try await chosen(context).photo(of: context.parameters.require("task")))
     }
     account.get("task/:task/photo/progress") { request, context in
       Live.photo(of: try context.parameters.require("task"), try chosen(context), request)
@@ -83,11 +83,12 @@ extension Site {
 
   @Sendable private func editTask(_ request: Request, _ context: Context) async throws -> Response {
     let form = try await Form(request)
-    let (title, details) = (try form.title(), form["details"].replacingOccurrences(of: "\r\n", with: "\n"))
+    let (title, details, priority) = (form.change("title"), form.change("details"), form.change("priority"))
+    let newTitle = title == nil ? nil : try form.title()
     try await chosen(context).edit(context.parameters.require("task")) { task in
-      task.title = title
-      task.details = details
-      task.priority = Priority(rawValue: form["priority"]) ?? task.priority
+      task.title = newTitle ?? task.title
+      task.details = details ?? task.details
+      task.priority = priority.flatMap { Priority(rawValue: $0) } ?? task.priority
     }
     return back(request, context)
   }
@@ -128,19 +129,17 @@ extension Site {
     return back(request, context)
   }
 
-  /// A picture of another device is shown as what its first bytes say, and never as a document. Without a small
-  /// version, an empty one keeps the place.
-  private func picture(_ data: Data?) throws -> Response {
-    guard let data, let type = Picture.mediaType(data.prefix(12)) else {
-      return Self.file(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"40\" height=\"40\"/>".utf8, type: "image/svg+xml")
-    }
-    var response = Self.file(data, type: type)
-    response.headers[.cacheControl] = "private, max-age=31536000, immutable"  // the address has the version
+  /// The first bytes decide the media type, so that a picture of another device is never shown as a document. A missing
+  /// picture is replaced by an empty one. Decrypted pictures must not be stored in the browser's cache.
+  private func picture(_ data: Data?) -> Response {
+    let empty = Data("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"40\" height=\"40\"/>".utf8)
+    let type = data.flatMap { Picture.mediaType($0.prefix(12)) }
+    var response = Self.file(type == nil ? empty : data ?? empty, type: type ?? "image/svg+xml")
+    response.headers[.cacheControl] = "no-store"
     return response
   }
 
-  /// The script needs no page: the stream of changes brings it. A browser without scripts goes back to its page.
+  /// The script needs no page, because `Live` sends it. A browser without scripts is redirected to its page.
   private func back(_ request: Request, _ context: Context) -> Response {
     if request.headers[.accept] == "application/json" { return Response(status: .noContent) }
     let referer = request.headers[.referer].flatMap { URL(string: $0)?.path }

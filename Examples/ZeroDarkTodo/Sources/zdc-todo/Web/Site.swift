@@ -1,31 +1,17 @@
 import Foundation
 import HTTPTypes
 import Hummingbird
-import Synchronization
 import TodoKit
 import ZeroDarkCloud
 
-/// The page's server: what each address shows and does.
+/// The routes of the web interface.
 ///
-/// Pages are complete without scripts: a form is sent, the change is stored, and the browser is sent back to the page.
-/// The script in `page.js` only makes it quicker.
+/// The pages work without scripts: a form handler stores the change and redirects to the page. The script in `page.js`
+/// adds live updates.
 struct Site: Sendable {
   typealias Context = BasicRequestContext
 
   let manager: ZDCManager
-  /// The words of new accounts, until their owners have shown that they wrote them down.
-  private let newWords = NewWords()
-
-  private final class NewWords: Sendable {
-    private let words = Mutex<[String: [String]]>([:])
-
-    subscript(user: String) -> [String]? {
-      get { words.withLock { $0[user] } }
-      set { words.withLock { $0[user] = newValue } }
-    }
-  }
-
-  init(manager: ZDCManager) { self.manager = manager }
 
   func router(_ guarding: Guard) -> Router<Context> {
     let router = Router(context: Context.self)
@@ -68,8 +54,7 @@ struct Site: Sendable {
       Page.response(Page.welcome(isFirst: try await manager.accounts().isEmpty))
     }
     router.post("accounts") { _, _ in
-      let (account, words) = try await manager.createAccount()
-      newWords[account.user] = words
+      let (account, _) = try await manager.createAccount()
       return Response.redirect(to: "/account/\(account.user)/words")
     }
     router.post("login") { request, _ in
@@ -78,14 +63,12 @@ struct Site: Sendable {
     }
   }
 
-  /// Shows the words of a new account.
   @Sendable private func showWords(_ request: Request, _ context: Context) async throws -> Response {
-    let user = try context.parameters.require("user")
-    guard let words = newWords[user] else { return Response.redirect(to: "/") }
-    return Page.response(Page.words(words, user: user))
+    let account = try chosen(context)
+    return Page.response(Page.words(try await account.words(), user: account.user))
   }
 
-  /// Asks for three of them.
+  /// Asks for three of the words.
   @Sendable private func askForWords(_ request: Request, _ context: Context) async throws -> Response {
     let positions = Array((0..<24).shuffled().prefix(3).sorted())
     let user = try context.parameters.require("user")
@@ -93,13 +76,9 @@ struct Site: Sendable {
   }
 
   @Sendable private func checkWords(_ request: Request, _ context: Context) async throws -> Response {
-    let user = try context.parameters.require("user")
-    let form = try await Form(request)
-    guard let words = newWords[user], form.confirms(words) else {
-      return Response.redirect(to: "/account/\(user)/check?wrong")
-    }
-    newWords[user] = nil
-    return Response.redirect(to: "/account/\(user)")
+    let (account, form) = (try chosen(context), try await Form(request))
+    let isRight = form.confirms(try await account.words())
+    return Response.redirect(to: "/account/\(account.user)\(isRight ? "" : "/check?wrong")")
   }
 
   // MARK: Pages
@@ -173,10 +152,23 @@ struct Form {
   init(_ request: Request) async throws {
     var request = request
     let body = try await request.collectBody(upTo: 65_536)
-    fields = try URLEncodedFormDecoder().decode([String: String].self, from: String(buffer: body))
+    do {
+      fields = try URLEncodedFormDecoder().decode([String: String].self, from: String(buffer: body))
+    } catch {
+      throw HTTPError(.unprocessableContent, message: "This form is not valid.")
+    }
   }
 
   subscript(name: String) -> String { fields[name] ?? "" }
+
+  /// Returns the value of a field, or nil if the user did not change it: it equals the hidden field with the old value.
+  func change(_ name: String) -> String? {
+    let (new, old) = (fields[name].map(Self.withoutReturns), fields["old-\(name)"].map(Self.withoutReturns))
+    return new == old ? nil : new
+  }
+
+  /// Browsers send line ends as CR LF.
+  private static func withoutReturns(_ text: String) -> String { text.replacingOccurrences(of: "\r\n", with: "\n") }
 
   func title() throws -> String {
     let title = self["title"].trimmingCharacters(in: .whitespacesAndNewlines)

@@ -1,35 +1,44 @@
-// Makes the pages of zdc-todo quicker: they work without it as well.
+// Adds live updates to the pages of zdc-todo, which also work without scripts.
 "use strict";
 
 const app = document.getElementById("app");
 const notice = document.getElementById("notice");
 
-function say(text) {
+function say(text, isLasting = false) {
   notice.textContent = text;
   clearTimeout(say.timer);
-  say.timer = setTimeout(() => (notice.textContent = ""), 6000);
+  if (!isLasting) say.timer = setTimeout(() => (notice.textContent = ""), 6000);
 }
 
 // --- The page follows the database ---
 
-// Changes `old` until it equals `fresh`, and leaves alone what is equal: the focus, the selection, an open menu.
+// Changes `old` until it equals `fresh`. Equal parts keep their state: the focus, the selection, an open menu.
+// A field that the user has edited keeps the user's value. Only its default value, the stored one, is updated.
 function morph(old, fresh) {
   if (old.nodeType === Node.TEXT_NODE) {
     if (old.data !== fresh.data) old.data = fresh.data;
     return;
   }
+  // The full photo, or the progress of its download.
+  if (old.dataset.shown !== undefined && old.dataset.version === fresh.dataset.version) return;
+  const isUntouched = old.value === defaultValue(old);
   morphAttributes(old, fresh);
-  if (old.tagName !== "TEXTAREA") morphChildren(old, fresh);
+  if (old.tagName === "TEXTAREA") old.defaultValue = fresh.defaultValue;
+  else morphChildren(old, fresh);
+  if (isField(old) && isUntouched && old.value !== fresh.value) old.value = fresh.value;
+}
+
+const isField = (element) => element.matches("textarea, select, input:not([type=checkbox], [type=file])");
+
+function defaultValue(element) {
+  if (element.tagName !== "SELECT") return element.defaultValue;
+  return [...element.options].find((option) => option.defaultSelected)?.value ?? element.options[0]?.value;
 }
 
 function morphAttributes(old, fresh) {
-  const isBeingEdited = old === document.activeElement && "value" in old;
-  for (const { name, value } of [...fresh.attributes]) {
-    if (old.getAttribute(name) !== value) old.setAttribute(name, value);
-    if (name === "value" && !isBeingEdited && old.dataset.clear === undefined) old.value = value;
-  }
+  for (const { name, value } of [...fresh.attributes]) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
   for (const { name } of [...old.attributes]) {
-    const isOfTheReader = (name === "open" && old.tagName === "DETAILS") || old.hasAttribute("data-shown");
+    const isOfTheReader = name === "open" && old.tagName === "DETAILS";
     if (!fresh.hasAttribute(name) && !isOfTheReader) old.removeAttribute(name);
   }
   if (old.type === "checkbox") old.checked = fresh.hasAttribute("checked");
@@ -60,6 +69,7 @@ function morphChildren(old, fresh) {
 
 let dragged = null;
 let delayed = null;
+let latest = null;
 
 function show(html) {
   if (dragged) return (delayed = html);
@@ -67,22 +77,27 @@ function show(html) {
   const focused = document.activeElement;
   morphChildren(app, fresh);
   if (focused !== document.activeElement && focused.isConnected) focused.focus({ preventScroll: true });
-  fillPlaces();
 }
 
 function follow() {
   if (!app?.dataset.live) return;
   const source = new EventSource(app.dataset.live);
-  source.onmessage = (event) => show(event.data);
+  source.onmessage = (event) => show((latest = event.data));
+  // The browser connects again unless the server refuses it, because zdc-todo was started again and has a new link.
+  source.onerror = () => say("Not connected to zdc-todo. Reload the page.", source.readyState === EventSource.CLOSED);
 }
 
 // --- Forms ---
 
+// Returns the answer's text, or null if the request failed.
 async function send(url, body, type) {
   const headers = { Accept: "application/json" };
   if (type) headers["Content-Type"] = type;
   const answer = await fetch(url, { method: "POST", body, headers }).catch(() => null);
-  if (!answer) return say("zdc-todo has ended. Start it again.");
+  if (!answer) {
+    say("zdc-todo is not running. Start it again.");
+    return null;
+  }
   if (answer.ok) return answer.text();
   const text = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("h1")?.textContent;
   say(text || "That was not possible.");
@@ -100,14 +115,20 @@ document.addEventListener("submit", async (event) => {
   if (cleared) cleared.value = "";
   const isDone = (await send(form.action, body)) !== null;
   if (!isDone && cleared) cleared.value = body.get(cleared.name);
+  if (!isDone) form.querySelectorAll("[data-submit]").forEach((box) => showTick(box, box.defaultChecked));
   if (isDone && form.closest(".menu")) form.closest(".menu").open = false;
   if (isDone && form.classList.contains("fields")) say("Saved.");
 });
 
+function showTick(box, isDone) {
+  box.checked = isDone;
+  box.closest(".task")?.classList.toggle("is-done", isDone);
+}
+
 document.addEventListener("change", async (event) => {
   const input = event.target;
   if (input.dataset.submit !== undefined) {
-    input.closest(".task")?.classList.toggle("is-done", input.checked);
+    showTick(input, input.checked);
     input.form.requestSubmit();
   } else if (input.dataset.upload && input.files[0]) {
     const [file] = input.files;
@@ -119,46 +140,47 @@ document.addEventListener("change", async (event) => {
   }
 });
 
-// --- Photos: the thumbnail is shown at once, the photo when it is here ---
+// --- Photos: first the thumbnail, and the photo after its download ---
 
 document.addEventListener("click", (event) => {
   const button = event.target.closest("[data-full]");
   if (!button) return;
   const figure = button.closest("figure");
-  const bar = figure.querySelector("progress");
+  const [image, bar] = [figure.querySelector("img"), figure.querySelector("progress")];
+  const [photo, version] = [figure.dataset.photo, image.dataset.version];
   const source = new EventSource(figure.dataset.progress);
   bar.hidden = false;
-  figure.setAttribute("data-shown", "");
+  bar.dataset.shown = "";
+  const finish = () => {
+    source.close();
+    bar.hidden = true;
+    delete bar.dataset.shown;
+  };
   source.onmessage = ({ data }) => {
+    if (image.dataset.version !== version) return finish();  // replaced in the meantime
     bar.value = Number(data) || 0;
     if (Number(data) < 1) return;
-    source.close();
-    figure.querySelector("img").src = figure.dataset.photo;
-    figure.querySelector("img").setAttribute("data-shown", "");
-    bar.hidden = true;
+    image.src = photo;
+    image.dataset.shown = "";
+    finish();
   };
   source.onerror = () => {
-    source.close();
-    bar.hidden = true;
+    finish();
     say("The photo cannot be fetched now.");
   };
 });
 
-// A picture that is not there keeps its place.
-function fillPlaces() {
-  for (const image of document.querySelectorAll("img.thumb:not([data-watched])")) {
-    image.setAttribute("data-watched", "");
-    image.addEventListener("error", () => image.classList.add("missing"));
-  }
-}
+// A picture that cannot be loaded leaves a grey square.
+document.addEventListener("error", (event) => event.target.matches?.("img.thumb") && event.target.classList.add("missing"), true);
 
 // --- The order of tasks: with the mouse, or with the arrow keys on a task's handle ---
 
 const rows = () => [...document.querySelectorAll("#open > .task")];
 
-function move(row, next) {
+async function move(row, next) {
   const url = row.querySelector("[data-move]").dataset.move;
-  send(url, new URLSearchParams({ before: next?.dataset.task ?? "" }));
+  const answer = await send(url, new URLSearchParams({ before: next?.dataset.task ?? "" }));
+  if (answer === null && latest) show(latest);
 }
 
 document.addEventListener("dragstart", (event) => {
@@ -205,7 +227,7 @@ document.addEventListener("keydown", (event) => {
   move(row, next);
 });
 
-// A menu closes with Escape, and when the focus goes elsewhere.
+// A menu closes with Escape, and with a click outside of it.
 document.addEventListener("keydown", (event) => {
   const menu = document.querySelector(".menu[open]");
   if (event.key !== "Escape" || !menu) return;
@@ -216,5 +238,4 @@ document.addEventListener("click", (event) => {
   for (const menu of document.querySelectorAll(".menu[open]")) if (!menu.contains(event.target)) menu.open = false;
 });
 
-fillPlaces();
 follow();
