@@ -36,7 +36,7 @@ extension MemoryTransaction {
 
   func newestEnvelope(of user: UserID) -> UInt64? { inboxes(of: user).flatMap(rows).map(\.cursor).max() }
 
-  func sender(_ user: UserID, of inbox: ZoneKey) -> SenderState? { tables.inboxes[inbox]?.senders[user] }
+  func sender(_ user: UserID, of inbox: ZoneKey) -> SenderState { tables.inboxes[inbox]?.senders[user] ?? [] }
 
   func inboxCounts(of user: UserID) -> (envelopes: Int, bytes: UInt64, senders: Int) {
     let inboxes = inboxes(of: user)
@@ -78,10 +78,10 @@ extension MemoryTransaction {
     for node in nodes { tables.inboxes[inbox]?.envelopes[node] = nil }
   }
 
-  func setSender(_ user: UserID, to state: SenderState?, of inbox: ZoneKey) throws {
+  func setSender(_ user: UserID, to state: SenderState, of inbox: ZoneKey) throws {
     try check(inbox)
-    tables.inboxes[inbox, default: MemoryInbox()].senders[user] = state
-    guard state == .accepted else { return }
+    tables.inboxes[inbox, default: MemoryInbox()].senders[user] = state.isEmpty ? nil : state
+    guard state.contains(.accepted) else { return }
     for (node, envelope) in tables.inboxes[inbox]?.envelopes ?? [:] where envelope.row.sender == user {
       tables.inboxes[inbox]?.envelopes[node]?.row.isRequest = false
     }

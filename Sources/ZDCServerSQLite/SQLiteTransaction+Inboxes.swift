@@ -48,13 +48,10 @@ extension SQLiteTransaction {
     ) { $0.isNull(0) ? nil : $0.unsigned(0) } ?? nil
   }
 
-  func sender(_ user: UserID, of inbox: ZoneKey) throws -> SenderState? {
-    let state = try db.first(
-      "SELECT state FROM senders WHERE inbox = ? AND user_id = ?", .int(inbox.rawValue), .id(user)
-    ) { Int($0.int(0)) }
-    guard let state else { return nil }
-    guard let known = SenderState(rawValue: state) else { throw StoreError.damaged }
-    return known
+  func sender(_ user: UserID, of inbox: ZoneKey) throws -> SenderState {
+    try db.first("SELECT state FROM senders WHERE inbox = ? AND user_id = ?", .int(inbox.rawValue), .id(user)) {
+      SenderState(rawValue: Int($0.int(0)))
+    } ?? []
   }
 
   func inboxCounts(of user: UserID) throws -> (envelopes: Int, bytes: UInt64, senders: Int) {
@@ -68,13 +65,14 @@ extension SQLiteTransaction {
     return (waiting?.0 ?? 0, waiting?.1 ?? 0, senders ?? 0)
   }
 
+  /// The order of the joins is fixed: the other user, who asks, may have any number of zones.
   func shares(_ user: UserID, aZoneWith other: UserID) throws -> Bool {
     let query = """
-      SELECT 1 FROM users u JOIN memberships f ON f.user = u.id AND f.ended_seq IS NULL
-        JOIN members m ON m.user_id = ?2 AND m.zone = f.zone AND m.left_seq IS NULL WHERE u.user_id = ?1
+      SELECT 1 FROM users u CROSS JOIN memberships f ON f.user = u.id AND f.ended_seq IS NULL
+        CROSS JOIN members m ON m.user_id = ?2 AND m.zone = f.zone AND m.left_seq IS NULL WHERE u.user_id = ?1
       UNION ALL
-      SELECT 1 FROM users u JOIN trees t ON t.owner = u.id JOIN zones z ON z.tree = t.id
-        JOIN members m ON m.user_id = ?2 AND m.zone = z.id AND m.left_seq IS NULL WHERE u.user_id = ?1
+      SELECT 1 FROM users u CROSS JOIN trees t ON t.owner = u.id CROSS JOIN zones z ON z.tree = t.id
+        CROSS JOIN members m ON m.user_id = ?2 AND m.zone = z.id AND m.left_seq IS NULL WHERE u.user_id = ?1
       LIMIT 1
       """
     return try db.first(query, .id(user), .id(other)) { _ in true } ?? false
@@ -97,14 +95,14 @@ extension SQLiteTransaction {
     for node in nodes { try delete.run(.int(inbox.rawValue), .id(node)) }
   }
 
-  func setSender(_ user: UserID, to state: SenderState?, of inbox: ZoneKey) throws {
-    guard let state else {
+  func setSender(_ user: UserID, to state: SenderState, of inbox: ZoneKey) throws {
+    guard !state.isEmpty else {
       return try db.run("DELETE FROM senders WHERE inbox = ? AND user_id = ?", .int(inbox.rawValue), .id(user))
     }
     try db.run(
       "INSERT OR REPLACE INTO senders(inbox, user_id, state) VALUES (?, ?, ?)", .int(inbox.rawValue), .id(user),
       .int(Int64(state.rawValue)))
-    guard state == .accepted else { return }
+    guard state.contains(.accepted) else { return }
     try db.run(
       "UPDATE envelopes SET is_request = 0 WHERE inbox = ? AND sender = ?", .int(inbox.rawValue), .id(user))
   }

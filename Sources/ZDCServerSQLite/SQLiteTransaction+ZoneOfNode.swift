@@ -2,7 +2,7 @@ internal import GRDB
 internal import ZDCProtocol
 internal import ZDCServer
 
-/// What a transaction has found about zones of nodes. A commit may change any of it.
+/// Caches the zones of nodes for one transaction. Any commit invalidates it.
 struct ZoneCache {
   struct Node: Hashable {
     var tree: Int64

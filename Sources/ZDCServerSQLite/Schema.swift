@@ -45,7 +45,7 @@ enum Schema {
     CREATE TABLE removed_positions(id INTEGER PRIMARY KEY CHECK(id = 1), position INTEGER NOT NULL);
     """,
     """
-    -- The lists of nodes with which zones began that were split off, in parts of at most 1 MiB.
+    -- The initial node lists of zones that were split off, in parts of at most 1 MiB.
     --
     -- From now on a node's zone is that of the nearest root above it. The counts of a zone are what its own commits added
     -- and removed; only the sum over all zones of a tree says what the tree has. The zone of content that a live node has
@@ -59,7 +59,7 @@ enum Schema {
     CREATE TABLE closing(zone INTEGER PRIMARY KEY);
     """,
     """
-    -- Several nodes may have one file, each with a row of its own.
+    -- Several nodes may have one file, each in a separate row.
     DROP INDEX files;
     CREATE INDEX files ON blobs(blob_id) WHERE content IS NULL;
     """,
@@ -74,7 +74,7 @@ enum Schema {
       message BLOB NOT NULL, length INTEGER NOT NULL, is_request INTEGER NOT NULL, received_ms INTEGER NOT NULL,
       bytes BLOB NOT NULL, UNIQUE(inbox, node));
     CREATE INDEX requests_by_age ON envelopes(received_ms) WHERE is_request = 1;
-    -- State: 0 has written, 1 accepted, 2 blocked.
+    -- State, a sum: 1 has written, 2 accepted, 4 blocked.
     CREATE TABLE senders(
       inbox INTEGER NOT NULL, user_id BLOB NOT NULL, state INTEGER NOT NULL, PRIMARY KEY(inbox, user_id)) WITHOUT ROWID;
     """,

@@ -113,7 +113,7 @@ private final class CountingReader: MetadataReader {
     try asked.inboxUsage(of: inbox, sender: sender)
   }
   func newestEnvelope(of user: UserID) throws -> UInt64? { try asked.newestEnvelope(of: user) }
-  func sender(_ user: UserID, of inbox: ZoneKey) throws -> SenderState? { try asked.sender(user, of: inbox) }
+  func sender(_ user: UserID, of inbox: ZoneKey) throws -> SenderState { try asked.sender(user, of: inbox) }
   func inboxCounts(of user: UserID) throws -> (envelopes: Int, bytes: UInt64, senders: Int) {
     try asked.inboxCounts(of: user)
   }

@@ -126,7 +126,7 @@ import ZDCServer
       try await server.add(home.member(carol.id), to: &home, token: bob.token)
       _ = try await server.deliver([carol.envelope(to: bob)], from: carol.token)
       #expect(try await server.inbox(bob.inbox.zone.tree, token: bob.token).messages.last?.isRequest == false)
-      // Being listed makes nobody known: anybody can list anybody.
+      // Being listed makes no user known: anyone can list anyone.
       _ = try await server.deliver([bob.envelope(to: carol)], from: bob.token)
       #expect(try await server.inbox(carol.inbox.zone.tree, token: carol.token).messages.map(\.isRequest) == [false])
       let dave = try await User(server)
@@ -134,6 +134,19 @@ import ZDCServer
       try await server.add(other.member(alice.id), to: &other, token: dave.token)
       _ = try await server.deliver([dave.envelope(to: alice)], from: dave.token)
       #expect(try await server.inbox(alice.inbox.zone.tree, token: alice.token).messages.last?.isRequest == true)
+    }
+  }
+
+  /// - a sender accepts the recipient's messages; another recipient blocks a user to whom they have written
+  /// => only what a user has delivered makes others known to them
+  @Test func aSendersOwnDecision_doesNotMakeThemKnown() async throws {
+    try await Self.run { server, alice, bob in
+      try await server.set(bob.id, .accepted, alice.inbox.zone.tree, token: alice.token)
+      _ = try await server.deliver([alice.envelope(to: bob)], from: alice.token)
+      #expect(try await server.inbox(bob.inbox.zone.tree, token: bob.token).messages.map(\.isRequest) == [true])
+      try await server.set(alice.id, .blocked, bob.inbox.zone.tree, token: bob.token)
+      _ = try await server.deliver([bob.envelope(to: alice)], from: bob.token)
+      #expect(try await server.inbox(alice.inbox.zone.tree, token: alice.token).messages.map(\.isRequest) == [false])
     }
   }
 

@@ -10,7 +10,6 @@ package struct DeviceLinkRow: Sendable, Hashable {
 
 /// The links that are open, for ten minutes each. They are never stored.
 struct DeviceLinks {
-  static let lifetimeMs: UInt64 = 600_000
   static let mostPerParty = 8
   static let most = 1_024
 
@@ -26,9 +25,9 @@ struct DeviceLinks {
     rows = rows.filter { $0.value.expiresMs > now }
     guard rows.count < Self.most, rows.values.count(where: { $0.party == party }) < Self.mostPerParty else {
       throw ServerError(
-        .tooManyRequests, "too many devices ask to be linked", retryable: true, retryAfterMs: Self.lifetimeMs)
+        .tooManyRequests, "too many devices ask to be linked", retryable: true, retryAfterMs: Limits.deviceLinkMs)
     }
-    rows[id] = DeviceLinkRow(key: key, expiresMs: now + Self.lifetimeMs, party: party)
+    rows[id] = DeviceLinkRow(key: key, expiresMs: now + Limits.deviceLinkMs, party: party)
   }
 
   mutating func answer(_ id: DeviceLinkID, with sealed: [UInt8], now: UInt64) throws {

@@ -68,7 +68,7 @@ struct Reaper {
     var isMore = true
     while isMore {
       isMore = try await core.metadata.write([.upkeep]) { tx in
-        try tx.removeRequests(receivedBefore: receivedBefore, limit: Self.batch)
+        try tx.removeRequests(receivedBefore: receivedBefore, limit: Self.requestBatch)
       }
     }
   }
@@ -91,6 +91,8 @@ struct Reaper {
   }
 
   private static let batch: Int = 1_000
+  /// A request has up to 1 MiB.
+  private static let requestBatch: Int = 50
   /// Bounds the time that a step holds the store's writer.
   private static let closingBatch: Int = 250
 }

@@ -1,6 +1,6 @@
 internal import ZDCProtocol
 
-/// What the decision about a request has from outside of its transaction.
+/// Inputs to a commit decision that are prepared outside its transaction.
 struct CommitAids: Sendable {
   /// Nil without limits.
   var rates: MemberRates?

@@ -23,7 +23,7 @@ enum Inboxes {
     return envelopes
   }
 
-  /// Stores an envelope, unless a rule is against it.
+  /// Stores an envelope if all rules allow it.
   static func deliver(
     _ envelope: MessageEnvelope, from sender: UserID, bounds: InboxBounds, now: UInt64, in tx: any MetadataTransaction
   ) throws -> DeliveryResult {
@@ -34,14 +34,14 @@ enum Inboxes {
     if recipient.isClosed { return .accountClosed }
     guard recipient.encGen == envelope.recipientEncGen else { return .recipientKeyStale }
     let state = try tx.sender(sender, of: inbox.key)
-    guard state != .blocked else { return .blocked }
+    guard !state.contains(.blocked) else { return .blocked }
     let isRequest = try !isKnown(sender, state, in: inbox, tx)
     let usage = try tx.inboxUsage(of: inbox.key, sender: sender)
     guard usage.admits(envelope.bytes.count, isRequest: isRequest, bounds) else { return .mailboxFull }
     let row = EnvelopeRow(
       cursor: 0, sender: sender, id: envelope.id, length: envelope.bytes.count, receivedMs: now, isRequest: isRequest)
     try tx.insertEnvelope(envelope, row: row, in: inbox.key)
-    if state == nil { try tx.setSender(sender, to: .hasWritten, of: inbox.key) }
+    if !state.contains(.hasWritten) { try tx.setSender(sender, to: state.union(.hasWritten), of: inbox.key) }
     return .delivered
   }
 
@@ -53,15 +53,18 @@ enum Inboxes {
       return bytes == envelope.bytes ? .delivered : .exists
     }
     let node = NodeID(message: envelope.id, from: sender)
-    return try tx.nodes([node], in: inbox.key).isEmpty ? nil : .exists
+    return try tx.zone(ofNode: node, tree: envelope.inbox) == nil ? nil : .exists
   }
 
   private static func isKnown(
-    _ sender: UserID, _ state: SenderState?, in inbox: Inbox, _ reader: any MetadataReader
+    _ sender: UserID, _ state: SenderState, in inbox: Inbox, _ reader: any MetadataReader
   ) throws -> Bool {
-    if state == .accepted { return true }
+    if state.contains(.accepted) { return true }
     let other = TreeID.derive(owner: sender, trunk: .inbox, appTreeID: inbox.appTreeID)
-    if let zone = try reader.zone(ZoneID(trunkOf: other)), try reader.sender(inbox.owner, of: zone.key) != nil {
+    // The sender may accept or block the owner, so only what the owner has delivered counts.
+    if let zone = try reader.zone(ZoneID(trunkOf: other)),
+      try reader.sender(inbox.owner, of: zone.key).contains(.hasWritten)
+    {
       return true
     }
     return try reader.shares(inbox.owner, aZoneWith: sender)

@@ -68,7 +68,7 @@ struct PutContents {
   /// Returns the writer's own complete upload for this node, or a blob that was on this node before.
   private func attached(_ blob: BlobRow, as content: NodeRecord.Content, to node: NodeID) throws -> BlobRow {
     let isTicketOfOther = blob.state != .attached && blob.owner != commit.writer
-    // What the node had in another zone, before a split, is not kept for this one.
+    // Content that the node had in another zone, before a split, cannot be reused here.
     let isOfOtherZone =
       try blob.state == .attached && blob.node == node && blob.zone != zone
       && reader.treeID(of: blob.zone) == commit.zone.tree

@@ -151,8 +151,8 @@ extension EventHub {
     queue.async { self.deliver(.membership(notice)) }
   }
 
-  /// Tells the streams of a user that a message waits. The list that each stream begins with says so too: nothing is kept
-  /// for a stream that has not begun.
+  /// Notifies the user's streams of a new message. Nothing is kept for a stream that has not started: its first list
+  /// names the newest message.
   func publish(_ notice: MessageNotice) {
     queue.async {
       let readers = self.state.withLock { $0.byUser[notice.recipient]?.all.values.map { $0 } ?? [] }

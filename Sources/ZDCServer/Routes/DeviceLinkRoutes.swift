@@ -28,8 +28,7 @@ enum DeviceLinkRoutes {
     return .noContent
   }
 
-  /// Waits for the answer, at most until the client asks again. It polls, so that another process may receive the
-  /// answer.
+  /// Waits up to 20 seconds for the answer. It polls, because another process may receive the answer.
   static func wait(_ call: Call) async throws -> Response {
     let id: DeviceLinkID = try call.id("linkID")
     let end = call.core.elapsed + waitMs

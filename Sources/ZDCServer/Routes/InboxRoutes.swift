@@ -57,17 +57,19 @@ enum InboxRoutes {
   }
 
   static func forgetSender(_ call: Call) async throws -> Response {
-    try await change(call, to: nil)
+    try await change(call, to: [])
     return .noContent
   }
 
-  private static func change(_ call: Call, to state: SenderState?) async throws {
+  /// Replaces the owner's decision about a sender.
+  private static func change(_ call: Call, to decision: SenderState) async throws {
     let (user, tree, sender) = (try call.user, try call.id("treeID") as TreeID, try call.id("userID") as UserID)
     try call.core.takeWork(of: user)
     try await call.write([.zone(ZoneID(trunkOf: tree))]) { tx in
       let inbox = try Inboxes.ownInbox(tree, of: user, in: tx)
       guard try tx.user(sender) != nil else { throw ServerError(.notFound, "no such user") }
-      try tx.setSender(sender, to: state, of: inbox)
+      let hasWritten = try tx.sender(sender, of: inbox).intersection(.hasWritten)
+      try tx.setSender(sender, to: hasWritten.union(decision), of: inbox)
     }
   }
 }

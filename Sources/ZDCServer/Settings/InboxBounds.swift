@@ -1,4 +1,6 @@
-/// What may wait in one inbox.
+internal import ZDCProtocol
+
+/// The limits of one inbox.
 package struct InboxBounds: Sendable {
   package struct Share: Sendable, Hashable {
     package var count: Int
@@ -10,7 +12,7 @@ package struct InboxBounds: Sendable {
     }
   }
 
-  package var all = Share(count: 1_000, bytes: 64 << 20)
+  package var all = Share(count: Limits.inboxEnvelopes, bytes: 64 << 20)
   /// Messages of unknown senders together.
   package var requests = Share(count: 100, bytes: 8 << 20)
   /// Messages of one sender.

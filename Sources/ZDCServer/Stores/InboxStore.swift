@@ -23,14 +23,18 @@ package struct EnvelopeRow: Sendable, Hashable {
   }
 }
 
-/// What a user is to the owner of an inbox.
-package enum SenderState: Int, Sendable, Hashable {
-  /// Has delivered a message.
-  case hasWritten = 0
+/// The state of a sender in an inbox; empty for a user whom the inbox does not know.
+package struct SenderState: OptionSet, Sendable, Hashable {
+  package let rawValue: Int
+
+  package init(rawValue: Int) { self.rawValue = rawValue }
+
+  /// Has delivered a message. Only a delivery sets it.
+  package static let hasWritten = SenderState(rawValue: 1)
   /// The owner accepts their messages.
-  case accepted = 1
-  /// The owner wants no message from them.
-  case blocked = 2
+  package static let accepted = SenderState(rawValue: 2)
+  /// The owner has blocked them.
+  package static let blocked = SenderState(rawValue: 4)
 }
 
 /// Sums over the envelopes of an inbox.
@@ -54,7 +58,7 @@ package protocol InboxReader: AnyObject {
   func inboxUsage(of inbox: ZoneKey, sender: UserID) throws -> InboxUsage
   /// Returns the cursor of the newest envelope in this user's inboxes; nil if none waits.
   func newestEnvelope(of user: UserID) throws -> UInt64?
-  func sender(_ user: UserID, of inbox: ZoneKey) throws -> SenderState?
+  func sender(_ user: UserID, of inbox: ZoneKey) throws -> SenderState
   /// Counts the waiting envelopes, their bytes, and the senders in this user's inboxes, for the audit.
   func inboxCounts(of user: UserID) throws -> (envelopes: Int, bytes: UInt64, senders: Int)
   /// Returns whether the user owns, or has accepted, a zone that names the other user.
@@ -67,8 +71,8 @@ package protocol InboxTransaction: InboxReader {
   func insertEnvelope(_ envelope: MessageEnvelope, row: EnvelopeRow, in inbox: ZoneKey) throws
   /// Removes the envelopes of these inbox nodes. Does nothing for nodes without one.
   func removeEnvelopes(ofNodes nodes: [NodeID], in inbox: ZoneKey) throws
-  /// Nil forgets the user.
-  func setSender(_ user: UserID, to state: SenderState?, of inbox: ZoneKey) throws
+  /// An empty state removes the user. With ``SenderState/accepted``, their envelopes are no longer requests.
+  func setSender(_ user: UserID, to state: SenderState, of inbox: ZoneKey) throws
   /// Removes requests that were received earlier, at most `limit`; their subject is `upkeep`.
   ///
   /// - Returns: whether there may be more.

@@ -205,7 +205,7 @@ package protocol MetadataTransaction: MetadataReader, InboxTransaction {
   /// decided on data read in this transaction. Its puts are those of its commit: a store may take a leaf from there.
   ///
   /// A new list makes users members and former members, and ends the memberships of those whom it removes. A split frees
-  /// the name of the branch. What a zone's genesis replaces belongs to the zone that the branch was in.
+  /// the name of the branch. Nodes replaced by a zone's genesis belong to the zone that contained the branch.
   ///
   /// - Returns: the new status of the zones, in the order of the delta.
   func apply(_ delta: CommitDelta) throws -> [ZoneStatus]

@@ -19,8 +19,11 @@ extension IntegrityCheck {
   /// by ``checkReferences()``.
   private func checkStrays(below zone: ZoneID, tree: Int64, expected: ReplayScratch) throws {
     try eachNode(below: zone, tree: tree) { key in
-      // A row that cannot be read is found by its id.
-      guard let node = try? store.liveNode(key)?.put().node, try expected.leaf(node) == nil else { return }
+      let node: NodeID?
+      do { node = try store.liveNode(key)?.put().node } catch StoreError.damaged {
+        return add(.node, CheckFinding.Field.zone(zone), "the row of a node cannot be read")
+      }
+      guard let node, try expected.leaf(node) == nil else { return }
       add(.node, CheckFinding.Field.zone(zone) + [.node(node)], "the log has no such live node")
     }
   }

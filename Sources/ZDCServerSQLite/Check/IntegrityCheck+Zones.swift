@@ -176,7 +176,7 @@ extension IntegrityCheck {
   }
 }
 
-/// What the check of a tree's zones has found.
+/// The usage of a tree, summed over its zones during the check.
 private struct TreeUsage {
   let key: Int64
   let tree: TreeID
