@@ -17,7 +17,7 @@ package struct AccountLogin {
   package let now: @Sendable () -> UInt64
   /// The account to log in to; nil for any.
   package var expected: UserID?
-  /// What another device of the account knows of its history; nil at a login with words.
+  /// The history that the linking device has verified; nil at a login with words.
   package var linked: DeviceLinkAnswer?
 
   package struct Result: Sendable {

@@ -60,14 +60,14 @@ extension ZDCLocalUserManager {
     _ = try await connection.info()
     try await connection.offerDevice(key.publicKey, as: code.id)
     return ZDCDeviceLink(
-      code: code.text, expirationDate: Date(ms: now() + ZDCDeviceLink.lifetimeMs), parsed: code, key: key,
+      code: code.text, expirationDate: Date(ms: now() + Limits.deviceLinkMs), parsed: code, key: key,
       users: self)
   }
 
   /// Finds the device that shows a code. Nothing is sent to it yet.
   ///
-  /// Call this only with a code that the user has just scanned or typed inside your app, and never with one that a link
-  /// or message has brought: whoever's code it is gets the account, with everything in it.
+  /// Call this only with a code that the user has just scanned or typed inside your app, and never with one from a
+  /// link or message: the device that shows the code gets full access to the account.
   ///
   /// ```swift
   /// let request = try await session.localUserManager.linkRequest(code: scannedCode, for: user.uuid)
@@ -107,8 +107,6 @@ extension ZDCLocalUserManager {
 }
 
 extension ZDCDeviceLink {
-  static let lifetimeMs: UInt64 = 600_000
-
   /// Waits until the other device has approved this one, and returns the account that it offers.
   ///
   /// - Throws: ``ZDCError`` with `linkExpired`; `ZDCSecurityError` with `messageAuthFailed` if the server exchanged the

@@ -52,6 +52,10 @@ package enum Limits {
   /// Zone heads that a device sends to a new one, and the sealed answer that holds them.
   package static let deviceLinkHeads = 256
   package static let deviceLinkAnswerBytes = 32 << 10
+  /// How long a new device may use the code of its link.
+  package static let deviceLinkMs: UInt64 = 600_000
+  /// Envelopes that a server keeps for one inbox.
+  package static let inboxEnvelopes = 1_000
   package static let metadataBytes = 16 << 20
   package static let thumbnailBytes = 16 << 20
   /// Maximum ciphertext: 32 GiB, including the format's overhead.

@@ -6,7 +6,7 @@ struct Send: AsyncParsableCommand {
     abstract: "Send a message to other users.",
     usage: "zdc send [options] user... [--text text]",
     discussion: """
-      The text comes from --text or from standard input. Each recipient gets it sealed for them; a copy stays in the outbox. Returns when \
+      The text comes from --text or from standard input. It is sealed for each recipient separately; a copy stays in the outbox. Returns when \
       the server has it for all recipients.
 
       EXAMPLES
@@ -44,7 +44,7 @@ extension Inbox {
       commandName: "list", abstract: "List the messages in the inbox, oldest first.",
       usage: "zdc inbox list [options]",
       discussion: """
-        Messages of users whom this account has written to, accepted, or shares a tree with. Others wait as requests.
+        Messages of users whom this account has written to, accepted, or shares a tree with. For others see zdc inbox requests.
 
         EXAMPLES
           zdc inbox
@@ -81,7 +81,7 @@ extension Inbox {
       abstract: "List messages of unknown users that wait at the server.",
       usage: "zdc inbox requests [options]",
       discussion: """
-        Nothing of them is fetched before you accept the sender. The server forgets them after 30 days.
+        Requests are downloaded only after you accept the sender. The server deletes them after 30 days.
 
         EXAMPLE
           zdc inbox requests

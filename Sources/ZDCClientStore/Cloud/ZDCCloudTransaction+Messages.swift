@@ -112,7 +112,7 @@ extension ZDCCloudTransaction {
       nodeID: row.nodeID, createdMs: now)
     operation.recipient = user
     try operations.insert(&operation, dependsOn: dependsOn)
-    // Who is written to is known: the answer is no request.
+    // A recipient is a known sender, so the reply is not a request.
     try transaction.messages.setKnown(true, user, localUser: localUser, tree: treeID)
     signalQueue()
   }

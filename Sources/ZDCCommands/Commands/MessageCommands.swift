@@ -64,7 +64,7 @@ package enum MessageCommands {
     }
     try options.output.object(report)
     options.output.note(
-      queuesOnly ? "the message is queued: zdc sync sends it" : "sent to \(Amounts.count(users.count, "user"))")
+      queuesOnly ? "queued: zdc sync sends it" : "sent to \(Amounts.count(users.count, "user"))")
     try await opened.close()
   }
 
@@ -135,7 +135,7 @@ package enum MessageCommands {
     let user = try await opened.localUserID()
     try await opened.sync.acceptMessages(fromUserID: sender, forLocalUserID: user)
     try options.output.object(Sender(senderID: sender))
-    options.output.note("messages of \(sender) come into the inbox")
+    options.output.note("accepted messages from \(sender)")
     try await opened.close()
   }
 
@@ -145,7 +145,7 @@ package enum MessageCommands {
     try await opened.sync.declineMessages(fromUserID: sender, isBlocking: isBlocking, forLocalUserID: user)
     try options.output.object(Sender(senderID: sender))
     options.output.note(
-      "the messages of \(sender) that waited are deleted\(isBlocking ? "; later ones are refused" : "")")
+      "deleted the pending messages from \(sender)\(isBlocking ? "; later ones are refused" : "")")
     try await opened.close()
   }
 }

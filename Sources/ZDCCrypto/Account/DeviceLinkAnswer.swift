@@ -1,6 +1,6 @@
 package import ZDCProtocol
 
-/// What a device of an account sends to a new one, sealed to the new device's key (PROTOCOL 3.4).
+/// The answer of a linking device, sealed to the new device's key (PROTOCOL 3.4).
 package struct DeviceLinkAnswer: Sendable, Equatable {
   /// The newest commit of a zone that the sending device has verified.
   package struct Head: Sendable, Hashable {

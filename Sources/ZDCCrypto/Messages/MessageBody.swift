@@ -1,6 +1,6 @@
 package import ZDCProtocol
 
-/// What a sender signs and seals for one recipient (PROTOCOL 3.11).
+/// The signed and sealed body of a message to one recipient (PROTOCOL 3.11).
 package struct MessageBody: Sendable, Hashable {
   package enum Kind: UInt8, Sendable {
     /// The sender keeps a copy in the outbox.

@@ -22,6 +22,9 @@ actor BackgroundSync {
   private var pushing: Set<Int64> = []
   /// Whether an operation may have been queued that no survey has seen.
   private var isSurveyMissed = false
+  /// Whether the mailbox has messages that were not looked at, and whether a round does that.
+  private var (areMessagesDue, isTakingMessages) = (false, false)
+  private var messagePause = Pause()
   /// The pause after failures that affect all zones.
   private var pause = EnginePause()
 
@@ -60,6 +63,7 @@ actor BackgroundSync {
         wakeAtNextPause(states)
         guard !pause.lasts(session.time.now()) else { continue }
         startDuePulls(states)
+        startTakingMessages()
         let survey = try await scheduler.survey()
         await startDuePushes(survey)
         await startKeyReplacements(survey)
@@ -152,18 +156,41 @@ actor BackgroundSync {
 
   // MARK: Events
 
-  /// Takes over the messages that wait, after the pulls that are running: the inbox may be pulled for the first time.
+  /// Takes over the pending messages, after the pulls that are running: the inbox may be pulled for the first time.
+  /// Events that arrive in the meantime cause one more round.
   package func takeMessages() {
-    newJobs.yield {
-      await self.waitForPulls()
-      do {
-        let round = try await self.scheduler.pulling { try await self.scheduler.messageRound(inBackground: true) }
-        if round.failure == nil { await self.pulledMessages() }
-      } catch { await self.failed(error) }
-    }
+    areMessagesDue = true
+    startTakingMessages()
   }
 
-  private func pulledMessages() { pause.endIfOfConnection() }
+  private func startTakingMessages() {
+    guard areMessagesDue, !isTakingMessages, !messagePause.lasts(session.time.now()) else { return }
+    (areMessagesDue, isTakingMessages) = (false, true)
+    newJobs.yield { await self.takeMessagesInBackground() }
+  }
+
+  private func takeMessagesInBackground() async {
+    await waitForPulls()
+    do {
+      let round = try await scheduler.pulling { try await self.scheduler.messageRound(inBackground: true) }
+      if let failure = round.failure {
+        messagesFailed(failure)
+      } else {
+        pause.endIfOfConnection()
+        messagePause = Pause()
+      }
+    } catch {
+      failed(error)
+      messagesFailed(error)
+    }
+    isTakingMessages = false
+    startTakingMessages()
+  }
+
+  private func messagesFailed(_ error: any Error) {
+    areMessagesDue = true
+    wake.signal(after: messagePause.begin(after: error, now: session.time.now(), random: session.time.random()))
+  }
 
   /// Hands the event to its zone's worker without waiting, because the next event may belong to another zone.
   package func take(_ event: HeadEvent) async throws {

@@ -9,18 +9,17 @@ extension SyncScheduler {
     try await zones().first { $0.trunk == .inbox && $0.owner == nil }
   }
 
-  /// Takes over the messages that wait, if the server names a newest one that was not looked at yet.
+  /// Takes over the pending messages, if the server says that there are any.
   func takeMessages(newest: UInt64?, into round: inout ZoneRound<PullSummary>) async throws {
-    guard let newest, newest != seenMessage, let inbox = try await inbox() else { return }
+    guard newest != nil, let inbox = try await inbox() else { return }
     do {
       round.take(try await worker(inbox.id).takeMessages())
-      seenMessage = newest
     } catch {
       try round.add(inbox.id, Result<Void, any Error>.failure(error)) { _, _ in }
     }
   }
 
-  /// Takes over the messages that wait, as one round.
+  /// Takes over the pending messages, as one round.
   package func messageRound(inBackground: Bool = false) async throws -> ZoneRound<PullSummary> {
     guard let inbox = try await inbox() else { return ZoneRound(PullSummary(), inBackground: inBackground) }
     return try await pullRound(of: [inbox.id], inBackground: inBackground) { worker, _ in

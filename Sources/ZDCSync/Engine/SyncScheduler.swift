@@ -26,8 +26,6 @@ package actor SyncScheduler {
   var wasPaused = false
   /// The date of the last sync that was stored, in milliseconds.
   var storedSyncMs: UInt64 = 0
-  /// The newest message in the mailbox when it was last looked at.
-  var seenMessage: UInt64?
   package nonisolated let wake: WakeTimer
 
   package init(session: SyncSession) {
@@ -97,7 +95,7 @@ package actor SyncScheduler {
     await cancelUploads()
     session.progress.endAll()
     session.events.update { $0.endPauses() }
-    (workers, rows, seenMessage) = ([:], [:], nil)
+    (workers, rows) = ([:], [:])
     preparation = nil
     await identity.forget()
   }

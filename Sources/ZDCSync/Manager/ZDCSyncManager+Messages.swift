@@ -5,11 +5,11 @@ internal import ZDCClientStore
 internal import ZDCProtocol
 internal import ZDCSupport
 
-/// A message of an unknown user that waits in the mailbox. Nothing of it was fetched.
+/// A pending message from an unknown user. Its content has not been downloaded.
 ///
-/// Everything here is the server's word. The content is verified once the sender is accepted.
+/// All fields are unverified claims of the server. The content is verified after the user accepts the sender.
 public struct ZDCMessageRequest: Sendable, Hashable, Identifiable {
-  /// Identifies the message among those that wait.
+  /// Identifies the request.
   public let id: String
   /// The text of the sender's user ID.
   public let senderID: String
@@ -29,8 +29,8 @@ public struct ZDCMessageRequest: Sendable, Hashable, Identifiable {
 extension ZDCSyncManager {
   /// Asks the server for the messages of users whom the local user does not know.
   ///
-  /// Known are users whom the local user has written to or accepted, and members of the user's own and accepted trees.
-  /// Their messages come into the inbox with the next pull. Anyone else can write too: show such a request as the sender's
+  /// A user is known if the local user has written to them or accepted their messages, or if they are a member of one of
+  /// the user's own or accepted trees. Messages of known users come into the inbox with the next pull. Anyone else can write too: show such a request as the sender's
   /// ID and nothing else, and let the user decide. Requests of blocked users are left out. The server forgets a request after
   /// 30 days.
   ///
@@ -48,7 +48,7 @@ extension ZDCSyncManager {
       guard let inbox = try await engine.inbox() else { return [] }
       let waiting = try await session.waitingMessages(in: inbox.zone.tree)
       return try await session.database.asyncRead { transaction in
-        let known = try session.knownSenders(transaction)
+        let known = try session.knownSenders(among: Set(waiting.map(\.sender)), transaction)
         return try waiting.filter { message in
           try !known.contains(message.sender) && !transaction.contacts.contact(of: message.sender).isBlocked
         }.map(ZDCMessageRequest.init)
@@ -56,7 +56,7 @@ extension ZDCSyncManager {
     } catch { throw publicError(error) }
   }
 
-  /// Accepts the messages of a user: those that wait and all later ones come into the inbox.
+  /// Accepts the messages of a user: pending and later ones come into the inbox. Unblock a blocked contact first.
   ///
   /// The user's identity is fetched, verified and pinned first. The messages are announced before the call returns.
   ///
@@ -82,7 +82,7 @@ extension ZDCSyncManager {
     }
   }
 
-  /// Deletes the messages of a user that wait in the mailbox. What is in the inbox already stays.
+  /// Deletes the pending messages of a user. Messages already in the inbox stay.
   ///
   /// ```swift
   /// try await session.syncManager.declineMessages(fromUserID: senderID, forLocalUserID: user.uuid)

@@ -9,7 +9,7 @@ internal import ZDCTransfers
 
 /// Takes messages over from the mailbox into the inbox, an ordinary zone.
 ///
-/// It stores nothing: a commit puts the messages' nodes, and the server drops the envelopes with it. If the process ends
+/// It writes no messages to the database: a commit puts the messages' nodes, and the server drops the envelopes with it. If the process ends
 /// in between, the envelopes are still in the mailbox, or the nodes are in the log. The pull that follows announces them.
 struct MessageReceiver: Sendable {
   let session: SyncSession
@@ -23,6 +23,8 @@ struct MessageReceiver: Sendable {
     var pulled = ZonePuller.Pulled()
     /// Messages that do not open. They stay in the mailbox.
     var refused: Set<MessageName> = []
+    /// Messages that may open after the next pull: a key or a sender's chain is missing.
+    var skipped: Set<MessageName> = []
     /// Whether another attempt may take more.
     var hasMore = false
   }
@@ -61,12 +63,12 @@ struct MessageReceiver: Sendable {
     }
   }
 
-  /// Returns what waits from known senders. Messages whose node the log has ever had are deleted: they are replays, or
+  /// Returns the pending messages of known senders. Messages whose node the log has ever had are deleted: they are replays, or
   /// were sent twice.
   private func waiting(_ inbox: Inbox, except refused: Set<MessageName>) async throws -> [MessageName] {
     let all = try await session.waitingMessages(in: inbox.tree)
     let (wanted, doubled) = try await session.database.asyncRead { [session, zone] transaction in
-      let known = try session.knownSenders(transaction)
+      let known = try session.knownSenders(among: Set(all.map(\.sender)), transaction)
       var (wanted, doubled): ([MessageName], [MessageName]) = ([], [])
       for message in all where known.contains(message.sender) && !refused.contains(message.name) {
         let node = NodeID(message: message.messageID, from: message.sender)
@@ -106,9 +108,13 @@ struct MessageReceiver: Sendable {
   ) async throws -> [MessageBody] {
     var opened: [(MessageName, MessageBody)] = []
     for (name, envelope) in envelopes {
-      do throws(ZDCSecurityError) {
-        if let body = try open(envelope, from: name.sender, inbox) { opened.append((name, body)) }
-      } catch { try await refuse(name, error, &taken) }
+      do {
+        if let body = try open(envelope, from: name.sender, inbox) {
+          opened.append((name, body))
+        } else {
+          taken.skipped.insert(name)
+        }
+      } catch let error as ZDCSecurityError { try await refuse(name, error, &taken) }
     }
     let signers = Set(opened.map { Signer(user: $1.fields.sender, generation: $1.fields.senderGen) })
     guard !signers.isEmpty else { return [] }
@@ -123,8 +129,8 @@ struct MessageReceiver: Sendable {
           try await refuse(name, ZDCSecurityError(.messageAuthFailed), &taken)
         }
       } else {
-        // The server may show the chain later.
-        try await refuse(name, ZDCSecurityError(.writerUnknown), &taken)
+        try await report(ZDCSecurityError(.writerUnknown), about: name)
+        taken.skipped.insert(name)
       }
     }
     return verified
@@ -133,8 +139,8 @@ struct MessageReceiver: Sendable {
   /// - Returns: Nil if this device has no key of that generation: it reads its own chain again with the next pull.
   private func open(
     _ envelope: MessageEnvelope, from sender: UserID, _ inbox: Inbox
-  ) throws(ZDCSecurityError) -> MessageBody? {
-    guard let key = try? session.keys.decryptionKey(gen: envelope.recipientEncGen) else { return nil }
+  ) throws -> MessageBody? {
+    guard let key = try session.keys.decryptionKey(gen: envelope.recipientEncGen) else { return nil }
     let body = try envelope.open(user: session.user, inbox: inbox.tree, key: key)
     try require(body.fields.sender == sender, .messageAuthFailed)
     return body
@@ -142,6 +148,10 @@ struct MessageReceiver: Sendable {
 
   private func refuse(_ name: MessageName, _ error: ZDCSecurityError, _ taken: inout Taken) async throws {
     taken.refused.insert(name)
+    try await report(error, about: name)
+  }
+
+  private func report(_ error: ZDCSecurityError, about name: MessageName) async throws {
     let error = error.with(user: name.sender)
     session.events.report(error)
     try await session.database.asyncReadWrite { [session, zone] transaction in
@@ -222,11 +232,11 @@ struct MessageReceiver: Sendable {
 }
 
 extension SyncSession {
-  /// Returns everything that waits in an inbox, oldest first.
+  /// Returns the pending messages of an inbox, oldest first, up to as many as a server keeps.
   package func waitingMessages(in inbox: TreeID) async throws -> [WaitingMessage] {
     var all: [WaitingMessage] = []
     var cursor: UInt64? = 0
-    while let after = cursor {
+    while let after = cursor, all.count < Limits.inboxEnvelopes {
       let page = try await api.waitingMessages(in: inbox, after: after)
       all += page.messages
       cursor = page.next.flatMap { $0 > after ? $0 : nil }
@@ -234,13 +244,13 @@ extension SyncSession {
     return all
   }
 
-  /// The users whose messages are taken over: those who were written to or accepted, and those in lists of the user's
-  /// zones, the own ones and the accepted ones. Blocked users are not among them.
-  package func knownSenders(_ transaction: ZDCReadTransaction) throws -> Set<UserID> {
+  /// Returns the users whose messages are taken over: those who were written to or accepted, and those in lists of the
+  /// user's zones, the own ones and the accepted ones. Blocked users are not among them.
+  package func knownSenders(among senders: Set<UserID>, _ transaction: ZDCReadTransaction) throws -> Set<UserID> {
     var known = try transaction.messages.known(localUser: localUser, tree: appTreeID)
     for row in try transaction.zones.zones(localUser: localUser) where row.appTreeID == appTreeID {
       known.formUnion(row.head?.acl.fields.entries.map(\.user) ?? [])
     }
-    return try known.filter { try !transaction.contacts.contact(of: $0).isBlocked }
+    return try known.intersection(senders).filter { try !transaction.contacts.contact(of: $0).isBlocked }
   }
 }

@@ -52,7 +52,7 @@ package actor RoundPages {
     }
   }
 
-  /// Returns what this device has of each zone. Zones whose first pull has not ended are left out.
+  /// Returns this device's position in each zone. Zones whose first pull has not ended are left out.
   private func positions(of zones: [Int64]) async throws -> [Int64: ZonePosition] {
     try await session.database.asyncRead { transaction in
       var positions: [Int64: ZonePosition] = [:]

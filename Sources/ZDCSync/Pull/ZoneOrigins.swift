@@ -18,7 +18,7 @@ struct SplitOrigin: Sendable {
   }
 }
 
-/// What replay needs besides a page, because it runs in a transaction and cannot wait: the beginnings of the zones that
+/// Data that replay needs besides a page, fetched before its transaction: the beginnings of the zones that
 /// the page's commits split off, and the state with which the page's own zone begins.
 struct ZoneOrigins: Sendable {
   var branches: [CommitHash: SplitOrigin] = [:]

@@ -10,7 +10,7 @@ internal import ZDCTransfers
 /// Delivers the messages of an outbox, up to 256 envelopes in a request.
 ///
 /// An envelope is stored before it is sent, and sent until the server's answer is known. A recipient's operation leaves
-/// the queue in the transaction that tells the app.
+/// the queue in the transaction that notifies the app.
 struct MessageSender: Sendable {
   let session: SyncSession
   let zone: Int64
@@ -20,10 +20,10 @@ struct MessageSender: Sendable {
 
   /// - Parameter due: Deliveries that may go now, in queue order.
   func send(_ due: [OperationRow]) async throws -> PushSummary {
-    var envelopes = try await stored()
+    var envelopes = try await stored(due)
     if envelopes.isEmpty {
-      let letters = try await letters(for: due)
-      guard !letters.isEmpty else { return PushSummary(triesAgain: false) }
+      let (letters, isSomeHeld) = try await letters(for: due)
+      guard !letters.isEmpty else { return PushSummary(triesAgain: isSomeHeld) }
       envelopes = try await seal(letters)
     }
     guard !envelopes.isEmpty else { return PushSummary(triesAgain: true) }
@@ -32,14 +32,17 @@ struct MessageSender: Sendable {
     return try await settle(Array(zip(envelopes, results)))
   }
 
-  private func stored() async throws -> [StoredEnvelope] {
+  /// Returns the envelopes whose answer is unknown, and those of due operations whose callback the app refused.
+  private func stored(_ due: [OperationRow]) async throws -> [StoredEnvelope] {
     try await session.database.asyncRead { [zone] transaction in
+      let unanswered = try transaction.messages.deliveries(zone: zone).filter { $0.state == .inFlight }
+      let open = Set((due + unanswered).map(\.id))
       var bytes = 0
-      return Array(
-        try transaction.messages.envelopes(zone: zone).prefix(Limits.envelopesPerRequest).prefix { envelope in
+      return try transaction.messages.envelopes(zone: zone).filter { open.contains($0.operation) }
+        .prefix(Limits.envelopesPerRequest).prefix { envelope in
           bytes += envelope.bytes.count
           return bytes <= Limits.commitRequestBytes - (64 << 10)
-        })
+        }.map(\.self)
     }
   }
 
@@ -54,28 +57,29 @@ struct MessageSender: Sendable {
     var payload: [UInt8]
   }
 
-  /// Collects content and keys for as many deliveries as fit into a request. Those that cannot go are parked.
-  private func letters(for due: [OperationRow]) async throws -> [Letter] {
+  /// Collects content and keys for as many deliveries as fit into a request. The others are paused or parked.
+  private func letters(for due: [OperationRow]) async throws -> (letters: [Letter], isSomeHeld: Bool) {
     let batch = Array(due.prefix(Limits.envelopesPerRequest))
     let keys = try await recipientKeys(batch.compactMap(\.recipient))
-    var payloads: [Int64: Payload] = [:]
+    var contents: [Int64: Content] = [:]
     var letters: [Letter] = []
-    var bytes = 0
+    var (bytes, isSomeHeld) = (0, false)
     for operation in batch {
       guard let node = operation.node, let recipient = operation.recipient else { continue }
-      guard let key = keys[recipient] else {
-        try await pause(operation, detail: ZDCSecurityError.Code.accountStateMissing.rawValue)
+      let content: Content
+      if let known = contents[node] { content = known } else { content = try await self.content(of: node) }
+      contents[node] = content
+      guard let key = keys[recipient], case .bytes(let payload, let isSignal) = content else {
+        try await hold(operation, keys[recipient] == nil ? .unavailable(.accountStateMissing) : content)
+        isSomeHeld = true
         continue
       }
-      if payloads[node] == nil { payloads[node] = try await payload(of: operation, node) }
-      guard let payload = payloads[node], let content = payload.bytes else { continue }
-      bytes += content.count + (4 << 10)
+      bytes += payload.count + (4 << 10)
       guard letters.isEmpty || bytes <= Self.requestBytes else { break }
       letters.append(
-        Letter(
-          operation: operation, recipient: recipient, key: key, isSignal: payload.isSignal, payload: content))
+        Letter(operation: operation, recipient: recipient, key: key, isSignal: isSignal, payload: payload))
     }
-    return letters
+    return (letters, isSomeHeld)
   }
 
   private func recipientKeys(_ users: [UserID]) async throws -> [UserID: RecipientKey] {
@@ -89,22 +93,36 @@ struct MessageSender: Sendable {
     return keys
   }
 
-  private struct Payload: Sendable {
-    var isSignal: Bool
-    /// Nil if the message waits.
-    var bytes: [UInt8]?
+  /// A message's content, or why it cannot be sent.
+  private enum Content: Sendable {
+    case bytes([UInt8], isSignal: Bool)
+    /// Something of the server is missing or does not open. It is tried again after a pause.
+    case unavailable(ZDCSecurityError.Code)
+    /// The app has no content that can be sent.
+    case noData
   }
 
   /// A message's content is that of the copy in the outbox. Only for a signal, which has none, the app is asked.
-  private func payload(of operation: OperationRow, _ node: Int64) async throws -> Payload? {
+  private func content(of node: Int64) async throws -> Content {
     let row = try await session.database.asyncRead { try $0.nodes.node(id: node) }
-    guard let row else { return nil }
-    guard row.isUploaded else { return Payload(isSignal: true, bytes: try await signal(row, operation)) }
-    guard let content = row.content, content.secrets.sizes.data <= UInt64(Limits.messageBytes) else {
-      try await pause(operation, detail: ServerError.Code.limitExceeded.rawValue)
-      return Payload(isSignal: false, bytes: nil)
+    guard let row else { return .noData }
+    do {
+      guard row.isUploaded else { return .bytes(try await signal(row), isSignal: true) }
+      guard let content = row.content, content.secrets.sizes.data <= UInt64(Limits.messageBytes) else {
+        throw ZDCError(.sectionTooLarge)
+      }
+      return .bytes(try await copy(row, content), isSignal: false)
+    } catch let error as ZDCSecurityError {
+      session.events.report(error)
+      return .unavailable(error.code)
+    } catch let error as ServerError where row.isUploaded {
+      guard [.notFound, .gone, .blobGone].contains(error.code) else { throw error }
+      session.events.report(error)
+      return .unavailable(.objectMissing)
+    } catch let error where !(error is CancellationError || error is TransportError) {
+      session.events.report(error)
+      return .noData
     }
-    return Payload(isSignal: false, bytes: try await copy(row, content))
   }
 
   private func copy(_ row: NodeRow, _ content: NodeRow.RemoteContent) async throws -> [UInt8] {
@@ -120,20 +138,19 @@ struct MessageSender: Sendable {
     return try ContentOpener.openSmall(bytes, reference).data
   }
 
-  private func signal(_ row: NodeRow, _ operation: OperationRow) async throws -> [UInt8]? {
-    do {
-      let data = try await session.database.asyncRead { [session] transaction in
-        try session.delegate().data(forMessage: try session.node(row, in: transaction), transaction: transaction)
-      }
-      guard let source = try data?.immediateSource() else { throw ZDCError(.noDataFromApp) }
-      guard source.size <= UInt64(Limits.messageBytes) else { throw ZDCError(.sectionTooLarge) }
-      return try source.readAll()
-    } catch let error where !(error is CancellationError) {
-      session.events.report(error)
-      try await session.database.asyncReadWrite { transaction in
-        try transaction.operations.setState(.pending, reason: .noDataFromApp, id: operation.id)
-      }
-      return nil
+  private func signal(_ row: NodeRow) async throws -> [UInt8] {
+    let data = try await session.database.asyncRead { [session] transaction in
+      try session.delegate().data(forMessage: try session.node(row, in: transaction), transaction: transaction)
+    }
+    guard let source = try data?.immediateSource() else { throw ZDCError(.noDataFromApp) }
+    guard source.size <= UInt64(Limits.messageBytes) else { throw ZDCError(.sectionTooLarge) }
+    return try source.readAll()
+  }
+
+  private func hold(_ operation: OperationRow, _ content: Content) async throws {
+    if case .unavailable(let code) = content { return try await pause(operation, detail: code.rawValue) }
+    try await session.database.asyncReadWrite { transaction in
+      try transaction.operations.setState(.pending, reason: .noDataFromApp, id: operation.id)
     }
   }
 
@@ -174,8 +191,10 @@ struct MessageSender: Sendable {
       case .done:
         summary.commits = 1
         summary.operations += 1
-      case .refusedByApp(let error): session.events.report(error)
-      case .waits: break
+      case .refusedByApp(let error):
+        session.events.report(error)
+        summary.triesAgain = true
+      case .waits: summary.triesAgain = true
       }
     }
     summary.isDrained = try await session.database.asyncRead { [session] in
@@ -192,7 +211,7 @@ struct MessageSender: Sendable {
   private func settle(
     _ envelope: StoredEnvelope, _ result: DeliveryResult, _ transaction: ZDCReadWriteTransaction
   ) throws -> Outcome {
-    guard let operation = try transaction.operations.operation(id: envelope.operation) else { return .waits }
+    guard let operation = try transaction.operations.operation(id: envelope.operation) else { return .done }
     guard result == .delivered || result == .exists else {
       try refuse(operation, envelope, result, transaction)
       return .waits
@@ -201,7 +220,7 @@ struct MessageSender: Sendable {
       try transaction.undoable { try complete(operation, envelope.recipient, transaction) }
       return .done
     } catch let error as DelegateError {
-      // The envelope stays: the server answers that it has the message, and the app is told again.
+      // The envelope stays: the server answers that it has the message, and the app is notified again.
       var later = operation
       later.attempts += 1
       later.notBeforeMs = session.now() + Backoff.pause(attempts: later.attempts, random: session.time.random())
@@ -211,7 +230,7 @@ struct MessageSender: Sendable {
     }
   }
 
-  /// Removes the recipient's operation and tells the app. A signal's node goes with its operation.
+  /// Removes the recipient's operation and notifies the app. A signal's node goes with its operation.
   private func complete(
     _ operation: OperationRow, _ recipient: UserID, _ transaction: ZDCReadWriteTransaction
   ) throws {

@@ -62,8 +62,8 @@ struct PushPlanner: Sendable {
   }
 
   /// Returns the first node that is to get a list of its own, with all changes of that list that may be sent. The node's
-  /// newest version must be here, because it begins the new zone. Not before its owner follows its log can a branch be
-  /// split off.
+  /// newest version must be here, because it begins the new zone. Only an owner who has pulled the zone can split off
+  /// a branch.
   private func planSplit(
     _ row: ZoneRow, _ head: ZoneHead, _ transaction: ZDCReadTransaction
   ) throws -> SplitChoice? {
@@ -90,12 +90,12 @@ struct PushPlanner: Sendable {
   /// Returns the deliveries of an outbox that may be sent.
   private func planDeliveries(_ row: ZoneRow, _ transaction: ZDCReadTransaction) throws -> [OperationRow]? {
     guard row.trunk == .outbox, row.owner == nil else { return nil }
-    guard try transaction.messages.envelopes(zone: row.id).isEmpty else { return [] }
     let deliveries = try transaction.messages.deliveries(zone: row.id)
     let plan = PushPlan(
       operations: deliveries, dependencies: try transaction.messages.dependencies(zone: row.id), nowMs: session.now(),
       limit: .max)
-    return plan.deliveries.isEmpty ? nil : plan.deliveries
+    let isUnanswered = deliveries.contains { $0.state == .inFlight }
+    return plan.deliveries.isEmpty && !isUnanswered ? nil : plan.deliveries
   }
 
   /// Widens the window while every operation in it waits.

@@ -31,8 +31,10 @@ package struct ZoneSyncState: Sendable {
     case operationsPaused(for: Duration)
     /// A removal has raised the zone's key to this generation. Nodes that were not written since have old keys.
     case keyRaised(UInt32)
-    /// A commit has replaced old keys, or there were none that this device can replace.
-    case oldKeysReplaced(UInt32, hasMore: Bool)
+    /// A commit has replaced old keys, or lost against another one.
+    case oldKeysReplaced
+    /// No commit can replace old keys: there are none left, or the nodes with old keys cannot be put now.
+    case oldKeysLeft(UInt32, areBlocked: Bool)
   }
 
   /// The worker's reaction to an event.
@@ -77,6 +79,8 @@ package struct ZoneSyncState: Sendable {
   private var replacedKeyGen: UInt32 = 0
   /// When the next commit that replaces old keys is due.
   private var oldKeysDue: ContinuousClock.Instant?
+  /// How often in a row the nodes with old keys could not be put.
+  private var blockedKeyAttempts = 0
 
   /// A server that refuses this many nodes in a row refuses everything.
   static let mostRefusals = 8
@@ -138,7 +142,9 @@ extension ZoneSyncState {
     case .contentLost(let operations): for id in operations { contentLosses[id, default: 0] += 1 }
     case .operationsPaused(let pause): return [.wake(in: pause)]
     case .keyRaised(let keyGen): return keyRaised(keyGen, now: now, random: random)
-    case .oldKeysReplaced(let keyGen, let hasMore): return oldKeysReplaced(keyGen, hasMore: hasMore, now: now)
+    case .oldKeysReplaced: return oldKeysReplaced(now: now)
+    case .oldKeysLeft(let keyGen, let areBlocked):
+      return oldKeysLeft(keyGen, areBlocked: areBlocked, now: now, random: random)
     }
     return []
   }
@@ -209,20 +215,35 @@ extension ZoneSyncState {
 
   private mutating func keyRaised(_ keyGen: UInt32, now: ContinuousClock.Instant, random: Double) -> [Action] {
     guard keyGen > replacedKeyGen, oldKeysDue == nil else { return [] }
+    return beginReplacing(now: now, random: random)
+  }
+
+  private mutating func beginReplacing(now: ContinuousClock.Instant, random: Double) -> [Action] {
     let range = Self.pauseBeforeKeys
     let pause = Duration.seconds(range.lowerBound + (range.upperBound - range.lowerBound) * random)
     oldKeysDue = now + pause
     return [.wake(in: pause)]
   }
 
-  private mutating func oldKeysReplaced(_ keyGen: UInt32, hasMore: Bool, now: ContinuousClock.Instant) -> [Action] {
-    guard hasMore else {
-      (replacedKeyGen, oldKeysDue) = (keyGen, nil)
-      return []
-    }
-    oldKeysDue = now + Self.pauseBetweenKeys
+  private mutating func oldKeysReplaced(now: ContinuousClock.Instant) -> [Action] {
+    (oldKeysDue, blockedKeyAttempts) = (now + Self.pauseBetweenKeys, 0)
     return [.wake(in: Self.pauseBetweenKeys)]
   }
+
+  /// Tries again if the nodes cannot be put now: most often their newest records are still being pulled. Nodes that stay
+  /// unreadable end the attempts.
+  private mutating func oldKeysLeft(
+    _ keyGen: UInt32, areBlocked: Bool, now: ContinuousClock.Instant, random: Double
+  ) -> [Action] {
+    blockedKeyAttempts += 1
+    guard areBlocked, blockedKeyAttempts < Self.mostBlockedKeyAttempts else {
+      (replacedKeyGen, oldKeysDue, blockedKeyAttempts) = (keyGen, nil, 0)
+      return []
+    }
+    return beginReplacing(now: now, random: random)
+  }
+
+  static let mostBlockedKeyAttempts = 8
 
   private mutating func accepted(_ head: Head, _ operations: [Int64]) {
     (ownHead, refusals) = (head, 0)

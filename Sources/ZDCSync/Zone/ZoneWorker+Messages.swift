@@ -12,10 +12,13 @@ extension ZoneWorker {
     try await step {
       try await identity.require()
       var pulled = ZonePuller.Pulled()
+      var skipped: Set<MessageName> = []
       for _ in 0..<Self.messageCommits {
         let receiver = MessageReceiver(session: session, zone: zone)
-        let taken = try await slots.run { [refusedMessages] in try await receiver.take(except: refusedMessages) }
+        let excluded = refusedMessages.union(skipped)
+        let taken = try await slots.run { try await receiver.take(except: excluded) }
         refusedMessages.formUnion(taken.refused)
+        skipped.formUnion(taken.skipped)
         pulled += taken.pulled
         guard taken.hasMore else { break }
       }

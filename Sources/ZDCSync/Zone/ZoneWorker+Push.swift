@@ -35,7 +35,7 @@ extension ZoneWorker {
   func replaceOldKeys(_ keyGen: UInt32) async throws -> Pushed {
     do {
       let summary = try await pushRotations()
-      handle(.oldKeysReplaced(keyGen, hasMore: summary.commits > 0 || summary.triesAgain))
+      handle(summary.hasNext ? .oldKeysReplaced : .oldKeysLeft(keyGen, areBlocked: summary.waiting > 0))
       return Pushed(zone: zone, summary: summary)
     } catch {
       if Self.concernsZone(error) { handle(.pushFailed(error)) }

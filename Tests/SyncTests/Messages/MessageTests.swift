@@ -290,6 +290,63 @@ struct MessageTests {
     }
   }
 
+  /// - the app throws when it is notified of a message, and another message is sent
+  /// => the other one is delivered at once, and the callback of the first comes again
+  @Test func aCallbackThatThrows_delaysNoOtherMessage() async throws {
+    try await TestWorld.run { world in
+      let pair = try await Pair(world)
+      struct Refusal: Error {}
+      pair.alice.recorder.on(.sent) { _, _ in throw Refusal() }
+      try await pair.alice.send("first", to: pair.bob)
+      await #expect(throws: Never.self) { try await pair.alice.sync() }
+      pair.alice.recorder.on(.sent) { _, _ in }
+      _ = pair.alice.recorder.take()
+      try await pair.alice.send("second", to: pair.bob)
+      try await pair.alice.sync()
+      try await pair.bob.sync()
+      #expect(try await pair.bob.messages(from: pair.alice) == ["alice: first", "alice: second"])
+      world.clock.advance(by: .seconds(3_600))
+      try await pair.alice.sync()
+      #expect(pair.alice.recorder.take().filter { $0.hasPrefix("sent") }.sorted() == ["sent first", "sent second"])
+      #expect(try await pair.alice.queueCount() == 0)
+    }
+  }
+
+  @Test func aRefusedMessageIsSentAgainInTheBackground() async throws {
+    try await TestWorld.run { world in
+      let pair = try await Pair(world)
+      try await pair.bob.syncManager.declineMessages(
+        fromUserID: pair.alice.localUserID, isBlocking: true, forLocalUserID: pair.bob.localUserID)
+      try await pair.alice.whileRunning {
+        try await pair.alice.send("later", to: pair.bob)
+        while pair.alice.network.count("POST", Routes.messages) == 0 { await Task.yield() }
+        try await pair.bob.acceptMessages(of: pair.alice)
+        for _ in 0..<500 where !pair.alice.recorder.lines.contains("sent later") {
+          world.clock.advance(by: .seconds(10))
+          try await Task.sleep(for: .milliseconds(20))
+        }
+      }
+      try await pair.bob.sync()
+      #expect(try await pair.bob.messages(from: pair.alice) == ["alice: later"])
+    }
+  }
+
+  /// - a stranger's message is listed as a request, and its recipient then writes to the stranger
+  /// => the next pull takes the message over, without another message
+  @Test func aRequestOfAUserWhoIsWrittenTo_comesIntoTheInbox() async throws {
+    try await TestWorld.run { world in
+      let pair = try await Pair(world, areFriends: false)
+      try await pair.alice.send("hello", to: pair.bob)
+      try await pair.alice.sync()
+      try await pair.bob.sync()
+      #expect(try await pair.bob.messages(from: pair.alice) == [])
+      try await pair.bob.send("hello yourself", to: pair.alice)
+      try await pair.bob.sync()
+      try await pair.bob.sync()
+      #expect(try await pair.bob.messages(from: pair.alice) == ["alice: hello"])
+    }
+  }
+
   @Test func aRecipientsNewKey_isUsedForTheNextMessage() async throws {
     try await TestWorld.run { world in
       let pair = try await Pair(world)

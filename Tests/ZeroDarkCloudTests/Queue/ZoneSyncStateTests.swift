@@ -93,9 +93,12 @@ import ZDCProtocol
     #expect((.seconds(10) ... .seconds(60)).contains(pause))
     #expect(take(.keyRaised(2)).isEmpty && !state.isKeyReplacementDue(now: start))
     #expect(state.isKeyReplacementDue(now: start + pause))
-    #expect(waits(take(.oldKeysReplaced(2, hasMore: true))) == [.seconds(1)])
+    #expect(waits(take(.oldKeysReplaced)) == [.seconds(1)])
     #expect(!state.isKeyReplacementDue(now: start) && state.isKeyReplacementDue(now: start + .seconds(1)))
-    _ = take(.oldKeysReplaced(2, hasMore: false))
+    for _ in 1..<ZoneSyncState.mostBlockedKeyAttempts { #expect(!take(.oldKeysLeft(2, areBlocked: true)).isEmpty) }
+    #expect(take(.oldKeysLeft(2, areBlocked: true)).isEmpty)
+    _ = take(.keyRaised(2))
+    _ = take(.oldKeysLeft(2, areBlocked: false))
     #expect(take(.keyRaised(2)).isEmpty && !state.isKeyReplacementDue(now: start + .seconds(600)))
     #expect(!take(.keyRaised(3)).isEmpty)
   }
