@@ -216,7 +216,11 @@ struct SmallModel: Sendable {
   /// first". "delete of two branches / remote move of N from one into the other: deleted".
   private mutating func keepDeleted(_ old: Replica, _ new: inout Replica, by device: Int) {
     for top in old.deleted {
-      guard let place = new.view[top] else { continue }
+      guard let place = new.view[top] else {
+        // It went with another deleted folder, and stays deleted if others move that one out.
+        if cloud[top] != nil { new.deleted.append(top) }
+        continue
+      }
       let isNewcomer = { node in
         old.base[node] != nil && !old.deleted.contains { old.base.isNode(node, atOrBelow: $0) }
       }

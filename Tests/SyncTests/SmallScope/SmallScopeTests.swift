@@ -133,6 +133,8 @@ import ZeroDarkCloudTesting
   @Test("M27: a node that another device moved from one deleted folder into another deleted one is deleted")
   func movedBetweenDeletedFolders() async throws {
     try await Self.check([.move(.f, .e), .replace(.e), .delete(.n)], "a0 b1 b2 A> Bv B> Av")
+    try await Self.check(
+      [.delete(.k), .move(.e, .n), .replace(.e), .move(.n, .top)], "a0 b1 a2 B> b3 Av B> Av A> Bv")
   }
 
   @Test("M23: a node moved out of a deleted folder never becomes its own descendant")
