@@ -65,7 +65,7 @@ extension SQLiteTransaction {
     return (waiting?.0 ?? 0, waiting?.1 ?? 0, senders ?? 0)
   }
 
-  /// The order of the joins is fixed: the other user, who asks, may have any number of zones.
+  /// CROSS JOIN fixes the order, because the sender may be a member of any number of zones.
   func shares(_ user: UserID, aZoneWith other: UserID) throws -> Bool {
     let query = """
       SELECT 1 FROM users u CROSS JOIN memberships f ON f.user = u.id AND f.ended_seq IS NULL

@@ -32,8 +32,8 @@ extension DeviceCommands {
       abstract: "Give the account to the device that shows a code.",
       usage: "zdc devices link [options] code",
       discussion: """
-        The new device gets full access, as if it had the 24 words. Use only a code \
-        shown on your own device: that device gets the account. Both devices then show six digits, which must be the same. Asks for confirmation, or takes --yes.
+        The new device gets full access, as if it had the 24 words. Use only a code shown on your own device: that device gets the account. \
+        Both devices then show six digits, which must be the same. Asks for confirmation, or takes --yes.
 
         EXAMPLES
           zdc --profile new account login --server https://sync.example.org --link   (on the new device)

@@ -48,7 +48,7 @@ package enum Devices {
 
   private static func confirmLink() throws {
     let question =
-      "The device that shows this code gets full access to the account. Is it your own device, in front of you? Type yes:  "
+      "The device that shows this code gets full access to the account. Is it your own device, in front of you? Type yes: "
     guard try Terminal.readLine(question) == "yes" else {
       throw CommandError(.failure, "notConfirmed", "the device was not added", hint: "type yes to add it")
     }

@@ -6,8 +6,8 @@ package typealias DeviceLinkID = Bytes16<DeviceLinkRole>
 
 /// The code that a new device shows and a device of the account scans (PROTOCOL 3.4).
 ///
-/// `"zdclink:1:"` and the z-base-32 text of `b[16] linkID ‖ b[32] H("link-key", public key)`. It is
-/// not secret: a person who reads it can only offer the new device another account, which its user detects by the digits.
+/// `"zdclink:1:"` and the z-base-32 text of `b[16] linkID ‖ b[32] H("link-key", public key)`. It is not secret: a person who
+/// reads it can only offer the new device another account, which its user detects by the digits.
 package struct DeviceLinkCode: Sendable, Hashable {
   package static let scheme = "zdclink:"
   package static let prefix = "zdclink:1:"

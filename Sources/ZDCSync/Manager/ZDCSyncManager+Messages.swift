@@ -30,9 +30,9 @@ extension ZDCSyncManager {
   /// Asks the server for the messages of users whom the local user does not know.
   ///
   /// A user is known if the local user has written to them or accepted their messages, or if they are a member of one of
-  /// the user's own or accepted trees. Messages of known users come into the inbox with the next pull. Anyone else can write too: show such a request as the sender's
-  /// ID and nothing else, and let the user decide. Requests of blocked users are left out. The server forgets a request after
-  /// 30 days.
+  /// the user's own or accepted trees. Messages of known users come into the inbox with the next pull. Anyone else can
+  /// write too: show such a request as the sender's ID and nothing else, and let the user decide. Requests of blocked
+  /// users are left out. The server deletes a request after 30 days.
   ///
   /// ```swift
   /// let requests = try await session.syncManager.messageRequests(forLocalUserID: user.uuid)

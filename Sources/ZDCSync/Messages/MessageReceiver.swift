@@ -9,8 +9,9 @@ internal import ZDCTransfers
 
 /// Takes messages over from the mailbox into the inbox, an ordinary zone.
 ///
-/// It writes no messages to the database: a commit puts the messages' nodes, and the server drops the envelopes with it. If the process ends
-/// in between, the envelopes are still in the mailbox, or the nodes are in the log. The pull that follows announces them.
+/// It writes no messages to the database: a commit puts the messages' nodes, and the server drops the envelopes with it.
+/// If the process ends in between, the envelopes are still in the mailbox, or the nodes are in the log. The pull that
+/// follows announces them.
 struct MessageReceiver: Sendable {
   let session: SyncSession
   let zone: Int64
@@ -63,8 +64,8 @@ struct MessageReceiver: Sendable {
     }
   }
 
-  /// Returns the pending messages of known senders. Messages whose node the log has ever had are deleted: they are replays, or
-  /// were sent twice.
+  /// Returns the pending messages of known senders. Messages whose node the log has ever had are deleted: they are
+  /// replays, or were sent twice.
   private func waiting(_ inbox: Inbox, except refused: Set<MessageName>) async throws -> [MessageName] {
     let all = try await session.waitingMessages(in: inbox.tree)
     let (wanted, doubled) = try await session.database.asyncRead { [session, zone] transaction in

@@ -135,12 +135,9 @@ extension ZDCManager {
     try await session.databaseManager.rwDatabaseConnection.write { transaction in
       let others = session.localUserManager.allLocalUserIDs(transaction)
       let trees = others.compactMap { session.zdc.cloudTransaction(transaction, forLocalUserID: $0) }
-      try transaction.removeObjects(List.self, inCollection: List.collection) { key, _ in
-        trees.allSatisfy { $0.node(id: key) == nil }
-      }
-      try transaction.removeObjects(Task.self, inCollection: Task.collection) { key, _ in
-        trees.allSatisfy { $0.node(id: key) == nil }
-      }
+      let hasNoNode = { (key: String) in trees.allSatisfy { $0.node(id: key) == nil } }
+      try transaction.removeObjects(List.self, inCollection: List.collection) { key, _ in hasNoNode(key) }
+      try transaction.removeObjects(Task.self, inCollection: Task.collection) { key, _ in hasNoNode(key) }
       try transaction.removeObjects(Edit.self, inCollection: Edit.collection) { _, edit in !others.contains(edit.user) }
     }
   }
@@ -158,7 +155,7 @@ public struct Account: Sendable {
 
   private var tree: ZDCUserTree { session.tree(ofLocalUserID: user) }
 
-  /// The account's 24 words, for a user who wants to log in on another device.
+  /// The account's 24 words, which another device needs to log in.
   public func words() async throws -> [String] { try await session.localUserManager.accessWords(for: user) }
 }
 
