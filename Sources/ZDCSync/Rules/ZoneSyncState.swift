@@ -79,8 +79,8 @@ package struct ZoneSyncState: Sendable {
   private var replacedKeyGen: UInt32 = 0
   /// When the next commit that replaces old keys is due.
   private var oldKeysDue: ContinuousClock.Instant?
-  /// How often in a row the nodes with old keys could not be put.
-  private var blockedKeyAttempts = 0
+  /// The growing pauses of attempts whose nodes with old keys could not be put.
+  private var blockedKeys = Backoff()
 
   /// A server that refuses this many nodes in a row refuses everything.
   static let mostRefusals = 8
@@ -215,35 +215,38 @@ extension ZoneSyncState {
 
   private mutating func keyRaised(_ keyGen: UInt32, now: ContinuousClock.Instant, random: Double) -> [Action] {
     guard keyGen > replacedKeyGen, oldKeysDue == nil else { return [] }
-    return beginReplacing(now: now, random: random)
+    return replaceOldKeys(at: now, random: random)
   }
 
-  private mutating func beginReplacing(now: ContinuousClock.Instant, random: Double) -> [Action] {
+  private mutating func replaceOldKeys(
+    at now: ContinuousClock.Instant, after wait: Duration = .zero, random: Double
+  ) -> [Action] {
     let range = Self.pauseBeforeKeys
-    let pause = Duration.seconds(range.lowerBound + (range.upperBound - range.lowerBound) * random)
+    let pause = wait + Duration.seconds(range.lowerBound + (range.upperBound - range.lowerBound) * random)
     oldKeysDue = now + pause
     return [.wake(in: pause)]
   }
 
   private mutating func oldKeysReplaced(now: ContinuousClock.Instant) -> [Action] {
-    (oldKeysDue, blockedKeyAttempts) = (now + Self.pauseBetweenKeys, 0)
+    oldKeysDue = now + Self.pauseBetweenKeys
+    blockedKeys.reset()
     return [.wake(in: Self.pauseBetweenKeys)]
   }
 
-  /// Tries again if the nodes cannot be put now: most often their newest records are still being pulled. Nodes that stay
-  /// unreadable end the attempts.
+  /// Tries again for as long as the nodes cannot be put, for example because their newest records are still being
+  /// pulled, or the zone is frozen. A removal is complete only when no old keys are left. An attempt reads only the
+  /// database.
   private mutating func oldKeysLeft(
     _ keyGen: UInt32, areBlocked: Bool, now: ContinuousClock.Instant, random: Double
   ) -> [Action] {
-    blockedKeyAttempts += 1
-    guard areBlocked, blockedKeyAttempts < Self.mostBlockedKeyAttempts else {
-      (replacedKeyGen, oldKeysDue, blockedKeyAttempts) = (keyGen, nil, 0)
+    guard areBlocked else {
+      (replacedKeyGen, oldKeysDue) = (keyGen, nil)
+      blockedKeys.reset()
       return []
     }
-    return beginReplacing(now: now, random: random)
+    let wait = Duration.milliseconds(Int64(blockedKeys.next(random: random)))
+    return replaceOldKeys(at: now, after: wait, random: random)
   }
-
-  static let mostBlockedKeyAttempts = 8
 
   private mutating func accepted(_ head: Head, _ operations: [Int64]) {
     (ownHead, refusals) = (head, 0)
