@@ -1,5 +1,6 @@
 public import Foundation
 internal import Synchronization
+package import ZeroDarkCloud
 
 /// A clock that advances only when a test moves it. Device, server and faulty network share one, so that no test waits
 /// for real time.
@@ -46,6 +47,16 @@ public final class ManualClock: Sendable {
   /// _ = try await synced
   /// ```
   public func waitForSleepers(_ count: Int = 1) async { await sleepers.wait(for: count) }
+
+  /// A clock for the engines of a ``TestDevice``, whose pauses then end when a test advances this clock. Without it,
+  /// engines pause in real time.
+  package var engineClock: EngineClock {
+    let start = ContinuousClock.now
+    var clock = EngineClock()
+    clock.now = { [sleepers] in start.advanced(by: sleepers.now) }
+    clock.sleep = { [sleepers] in try await sleepers.sleep(for: $0) }
+    return clock
+  }
 
   private static func milliseconds(_ duration: Duration) -> Int64 {
     let (seconds, attoseconds) = duration.components

@@ -317,6 +317,8 @@ struct MessageTests {
       let pair = try await Pair(world)
       try await pair.bob.syncManager.declineMessages(
         fromUserID: pair.alice.localUserID, isBlocking: true, forLocalUserID: pair.bob.localUserID)
+      pair.alice.engineClock = world.clock.engineClock
+      try await pair.alice.relaunch()
       try await pair.alice.whileRunning {
         try await pair.alice.send("later", to: pair.bob)
         while pair.alice.network.count("POST", Routes.messages) == 0 { await Task.yield() }
