@@ -108,13 +108,13 @@ struct HandOverDownloadTests {
       try await job.service.run()
       #expect(job.service.answers == ["content 200"])
       try await job.relaunch()
-      try await job.manager.resumeDownloads()
+      try await job.manager.deliverResumed()
       #expect(job.told == ["background data /film"])
       #expect(try job.received() == [job.data])
       #expect(job.contentRequests == 0)
       #expect(try await BackgroundDownloadTests.savedRows(job.device) == 0)
       try await job.relaunch()
-      try await job.manager.resumeDownloads()
+      try await job.manager.deliverResumed()
       #expect(job.told.count == 1)
     }
   }
@@ -132,7 +132,7 @@ struct HandOverDownloadTests {
       try await job.service.run()
       #expect(job.service.answers.allSatisfy { $0.hasSuffix(" 200") || $0.hasSuffix(" 206") })
       try await job.relaunch()
-      try await job.manager.resumeDownloads()
+      try await job.manager.deliverResumed()
       let parts =
         (components.contains(.metadata) ? ["metadata 700"] : [])
         + (components.contains(.thumbnail) ? ["thumbnail \(size == 10 ? 5_000 : 300_000)"] : [])
@@ -227,7 +227,7 @@ struct HandOverDownloadTests {
       try await job.device.zdc.handOverTransfers()
       try await job.relaunch()
       _ = await requested.result
-      try await job.manager.resumeDownloads()
+      try await job.manager.deliverResumed()
       #expect(job.told == ["background data /film"])
       #expect(try job.received() == [job.data])
       #expect(job.service.waiting == [])
@@ -247,7 +247,7 @@ struct HandOverDownloadTests {
       try await job.service.run()
       #expect(job.service.answers == ["content 401"])
       try await job.relaunch()
-      try await job.manager.resumeDownloads()
+      try await job.manager.deliverResumed()
       #expect(job.told == ["background data /film"])
       #expect(try job.received() == [job.data])
     }
@@ -264,7 +264,7 @@ struct HandOverDownloadTests {
       try await job.service.run()
       for file in job.service.answerFiles { try Self.damage(file) }
       try await job.relaunch()
-      try await job.manager.resumeDownloads()
+      try await job.manager.deliverResumed()
       #expect(job.told == ["background data /film"])
       #expect(try job.received() == [job.data])
       #expect(try await job.device.securityErrors() == [])
@@ -286,7 +286,7 @@ struct HandOverDownloadTests {
       try await job.service.run()
       try await job.relaunch()
       try await job.device.sync()
-      try await job.manager.resumeDownloads()
+      try await job.manager.deliverResumed()
       #expect(job.told == ["background data /film"])
       #expect(try job.received() == [Data("short".utf8)])
     }
@@ -301,7 +301,7 @@ struct HandOverDownloadTests {
       job.service.forgetAll()
       try await job.relaunch()
       _ = await requested.result
-      try await job.manager.resumeDownloads()
+      try await job.manager.deliverResumed()
       #expect(try job.received() == [job.data])
       // Later launches need not ask the system.
       #expect(!FileManager.default.fileExists(atPath: Self.uploads(job.device).path))

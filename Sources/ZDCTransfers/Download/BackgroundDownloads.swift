@@ -213,15 +213,35 @@ package final class BackgroundDownloads: Sendable {
 
   // MARK: Downloads of ended processes
 
-  /// Takes over the downloads of ended processes.
+  /// Takes over the downloads of ended processes that no request in this process fetches.
   ///
-  /// - Returns: all downloads that are saved for this process and that no request in it fetches.
-  func orphans() async throws -> [DownloadStore.Saved] {
+  /// - Returns: the downloads to resume now. End each with ``endResuming(_:)`` or ``postpone(_:)``.
+  func takeOver() async throws -> [DownloadStore.Saved] {
     let others = try await database.asyncRead { [owner] in try $0.downloads.owners().filter { $0 != owner } }
     for other in others { try await adopt(other) }
     guard state.withLock({ $0.lock != nil }) else { return [] }
     let saved = try await database.asyncRead { [owner] in try $0.downloads.downloads(of: owner) }
-    return saved.filter { saved in state.withLock { $0.entries[saved.key] == nil } }
+    let begun = saved.filter { beginResuming($0.key) }
+    do {
+      return try await stillSaved(begun)
+    } catch {
+      for saved in begun { _ = postpone(saved.key) }
+      throw error
+    }
+  }
+
+  /// Drops downloads whose result the app has received since their rows were read.
+  private func stillSaved(_ begun: [DownloadStore.Saved]) async throws -> [DownloadStore.Saved] {
+    guard !begun.isEmpty else { return [] }
+    // A row is removed after its entry, in one write transaction. Only the next write transaction is certain to see it.
+    let rows = try await database.asyncReadWrite { [owner] in Set(try $0.downloads.downloads(of: owner).map(\.id)) }
+    let (kept, gone) = (begun.filter { rows.contains($0.id) }, begun.filter { !rows.contains($0.id) })
+    state.withLock { state in for saved in kept { state.entries[saved.key]?.hasRow = true } }
+    for saved in gone {
+      _ = endResuming(saved.key)
+      await settle(saved.key)
+    }
+    return kept
   }
 
   private func adopt(_ other: Owner) async throws {
@@ -234,10 +254,10 @@ package final class BackgroundDownloads: Sendable {
   }
 
   /// - Returns: false if the download is already being fetched, or the register is stopped.
-  func beginResuming(_ key: DownloadKey) -> Bool {
+  private func beginResuming(_ key: DownloadKey) -> Bool {
     state.withLock { state in
       guard state.entries[key] == nil, !state.isStopped else { return false }
-      state.entries[key] = Entry(hasRow: true, isResumed: true)
+      state.entries[key] = Entry(isResumed: true)
       return true
     }
   }

@@ -71,8 +71,7 @@ extension ZDCDownloadManager {
   private func beginResuming(_ start: (DownloadStore.Saved) -> Void) async {
     do {
       let now = database.context.clock()
-      for saved in try await background.orphans() {
-        guard background.beginResuming(saved.key) else { continue }
+      for saved in try await background.takeOver() {
         if saved.createdMs + Self.savedForMs > now {
           resuming.withLock { $0 += 1 }
           start(saved)

@@ -133,6 +133,38 @@ import ZDCTreesystem
     }
   }
 
+  /// Eight callers look for downloads of ended processes at the same time, while one of them resumes and settles each.
+  @Test func aDownloadThatWasSettledMeanwhile_isNotResumedAgain() async throws {
+    try await NetworkWorld.run { world in
+      let device = try world.device()
+      let nodes = try await Publisher(device).publish([.init(data: [1])])
+      let key = DownloadKey(nodeID: nodes[0].uuid, part: .data)
+      for _ in 0..<50 {
+        let before = BackgroundDownloads(database: device.connection, folder: device.downloads.folder.url)
+        try await before.attend(key, Self.options).begin()
+        before.stop()
+        before.release()
+        let next = BackgroundDownloads(database: device.connection, folder: device.downloads.folder.url)
+        let resumed = try await withThrowingTaskGroup(of: Int.self) { group in
+          for _ in 0..<8 { group.addTask { try await Self.resumeAll(next) } }
+          return try await group.reduce(0, +)
+        }
+        #expect(resumed == 1)
+        next.release()
+      }
+    }
+  }
+
+  private static func resumeAll(_ register: BackgroundDownloads) async throws -> Int {
+    var count = 0
+    for saved in try await register.takeOver() {
+      count += 1
+      _ = register.endResuming(saved.key)
+      await register.settle(saved.key, isOver: true)
+    }
+    return count
+  }
+
   private static func laterProcess(_ device: NetworkDevice, _ app: SlowApp) -> ZDCDownloadManager {
     ZDCDownloadManager(
       database: device.connection, users: device.users, primaryTreeID: NetworkWorld.treeID,
