@@ -27,6 +27,12 @@ extension ZDCCloudTransaction {
   /// The nodes' links, tags and queued operations are removed as well. In the cloud, nodes below that this device has
   /// never seen are deleted too.
   ///
+  /// Branches of the local user that are shared separately end with the node: one queued operation ends each of them, the
+  /// inner ones first, and the node's own follows when all have ended. All members are then notified of the deletion, and
+  /// their unsent changes of the branch end in the merge journal. Only the owner can end a branch: if a member of a tree
+  /// deletes a folder, the shared branches in it lose their place only, and their owner's devices show them at the top of the
+  /// home trunk.
+  ///
   /// The delegate is not called, because the app made the change. The app removes its own objects in the same
   /// transaction.
   ///
@@ -34,14 +40,29 @@ extension ZDCCloudTransaction {
   /// if let node = cloud.node(path: path) { try cloud.delete(node) }
   /// ```
   ///
-  /// - Returns: nil if the cloud never had any of these nodes, so that there is nothing to send.
-  /// - Throws: ``ZDCCloudError``: `invalidParameter` for an unknown node or a trunk; `notAllowed`; `unsupportedShare` for
-  ///   the top of a shared branch, or a node above one.
+  /// - Returns: The operation that deletes the node; nil if the cloud never had any of these nodes, so that there is nothing
+  ///   to send.
+  /// - Throws: ``ZDCCloudError``: `invalidParameter` for an unknown node, a trunk, or another user's branch that has no place
+  ///   in the local user's tree; `notAllowed` if the access list does not let the local user write, and for another user's
+  ///   branch.
   @discardableResult
   public func delete(_ node: ZDCNode) throws -> ZDCCloudOperation? {
     let row = try stored(node)
-    try checkIsUnshared(row)
-    return try delete(row: try movable(row)).map(transaction.zdcOperation)
+    guard row.parent == nil, let zone = try transaction.zones.zone(id: row.zone) else {
+      return try delete(row: try movable(row)).map(transaction.zdcOperation)
+    }
+    guard zone.owner != nil else { return try endBranch(row).map(transaction.zdcOperation) }
+    _ = try movable(row)
+    throw ZDCCloudError(
+      .notAllowed, detail: "only the owner ends a shared branch; remove yourself from its list instead")
+  }
+
+  /// Ends a branch of the local user, and deletes the pointer to it, if it has one.
+  package func endBranch(_ root: NodeRow) throws -> OperationRow? {
+    let place = try transaction.place(of: root)
+    if place.parent != nil { return try delete(row: place) }
+    defer { signalQueue() }
+    return try queueEnd(ofZone: root.zone)
   }
 
   /// Like ``delete(_:)``.
@@ -58,15 +79,9 @@ extension ZDCCloudTransaction {
     return try delete(node)
   }
 
-  /// A shared branch is not deleted with the nodes above it.
-  private func checkIsUnshared(_ row: NodeRow) throws {
-    let isShared = try row.parent == nil || !transaction.mounts.zones(below: row.id).isEmpty
-    guard isShared else { return }
-    throw ZDCCloudError(.unsupportedShare, detail: "a shared branch cannot be deleted in this version")
-  }
-
   /// - Returns: The operation that deletes the top, or else the first of those that were queued.
   package func delete(row: NodeRow) throws -> OperationRow? {
+    let ends = try queueEnds(atOrBelow: row)
     let places = try nodes.cloudPlaces(atOrBelow: row.id)
     let targets = try cloudTargets(places, zone: row.zone)
     try nodes.deleteSubtree(of: row.id)
@@ -75,11 +90,32 @@ extension ZDCCloudTransaction {
       var operation = OperationRow(
         uuid: UUIDv7.make(atMs: now), zone: row.zone, kind: .delete, node: nil, nodeUUID: target.uuid,
         nodeID: target.nodeID, createdMs: now)
-      try operations.insert(&operation)
+      // Otherwise another device could read that an open branch has lost its place, and put it back.
+      try operations.insert(&operation, dependsOn: ends.map(\.id))
       first = first ?? operation
     }
     signalQueue()
-    return first
+    return first ?? ends.first
+  }
+
+  /// Queues the ends of the local user's branches that are shown at a node or below it.
+  private func queueEnds(atOrBelow row: NodeRow) throws -> [OperationRow] {
+    try transaction.mounts.zones(below: row.id).compactMap(queueEnd)
+  }
+
+  /// Queues the end of a branch after the ends of those inside of it, and removes its nodes here.
+  ///
+  /// - Returns: nil for another user's branch, and one that has ended.
+  private func queueEnd(ofZone id: Int64) throws -> OperationRow? {
+    guard let zone = try transaction.zones.zone(id: id), zone.owner == nil, !zone.isClosed else { return nil }
+    let root = try nodes.root(zone: id)
+    let inner = try root.map(queueEnds) ?? []
+    var operation = OperationRow(
+      uuid: UUIDv7.make(atMs: now), zone: id, kind: .delete, node: nil, nodeUUID: root?.uuid ?? UUID().uuidString,
+      nodeID: zone.zone.root, createdMs: now)
+    try operations.insert(&operation, dependsOn: inner.map(\.id))
+    if let root { try nodes.deleteSubtree(of: root.id) }
+    return operation
   }
 
   /// The nodes to delete in the cloud so that all of these go: those that it has, or may get by the request in flight,

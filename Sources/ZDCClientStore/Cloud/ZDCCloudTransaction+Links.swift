@@ -70,11 +70,13 @@ enum LinkedObjectRemoval {
       let facts = try transaction.cloudState.facts(ofZone: row.zone)
       let cloud = ZDCCloudTransaction(
         transaction, localUserID: facts.localUserID, localUser: facts.row.localUser, treeID: facts.row.appTreeID)
-      // The top of a tree cannot be deleted; its link goes.
-      if row.parent == nil {
-        try transaction.links.remove(node: id)
-      } else {
+      if row.parent != nil {
         _ = try cloud.delete(row: row)
+      } else if facts.row.owner == nil, !facts.row.isTrunk {
+        _ = try cloud.endBranch(row)
+      } else {
+        // The top of a tree cannot be deleted; its link goes.
+        try transaction.links.remove(node: id)
       }
     }
   }

@@ -131,6 +131,8 @@ package struct LogNodeStore: ZoneState {
     case applied = 0
     case pending = 1
     case quarantined = 2
+    /// Not shown: a pointer to a zone that has ended.
+    case hidden = 3
   }
 
   package func set(_ progress: Progress, _ node: NodeID) throws {

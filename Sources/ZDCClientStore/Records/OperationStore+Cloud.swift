@@ -77,7 +77,7 @@ extension OperationStore {
   }
 
   /// Nodes that are part of a request without a known outcome.
-  func nodesInFlight(zone: Int64) throws -> Set<Int64> {
+  package func nodesInFlight(zone: Int64) throws -> Set<Int64> {
     let statement = try db.cachedStatement(
       sql: "SELECT DISTINCT node FROM zdc_in_flight_put WHERE zone = ? AND node IS NOT NULL")
     return try Set(Int64.fetchAll(statement, arguments: [zone]))

@@ -60,6 +60,9 @@ extension ZoneRow {
   /// Whether the zone is one of the four with which a tree begins. Their roots have no name and no place.
   package var isTrunk: Bool { zone == ZoneID(trunkOf: zone.tree) }
 
+  /// Whether the owner has ended the zone. Its row stays until the app has accepted that its nodes are gone.
+  package var isClosed: Bool { head?.isClosed ?? false }
+
   /// Whether the access list in force lets the user write. Before the first pull of an own zone, the server decides.
   package func mayWrite(_ user: UserID) -> Bool {
     guard let list = head?.acl.fields else { return owner == nil }
@@ -163,11 +166,15 @@ package final class ZoneStore: TransactionCache {
     try db.execute(sql: "DELETE FROM zdc_zone WHERE id = ?", arguments: [row.id])
   }
 
+  /// Whether the verified log has the zone's root. A log without it has ended (PROTOCOL 3.7).
+  private static let hasRoot =
+    "EXISTS (SELECT 1 FROM zdc_leaf WHERE zdc_leaf.zone = zdc_zone.id AND zdc_leaf.node = zoneRoot)"
+
   private func fetchAll(_ condition: String, _ arguments: StatementArguments) throws -> [ZoneRow] {
     var rows: [ZoneRow] = []
     let query = """
       SELECT id, localUser, appTreeID, trunk, treeID, zoneRoot, headSeq, headHash, acl, retired, sealedKey, frozen,
-      listSeq, keyError, isProven, doubt, hasRestored, owner, genesis FROM zdc_zone \(condition)
+      listSeq, keyError, isProven, doubt, hasRestored, owner, genesis, \(Self.hasRoot) FROM zdc_zone \(condition)
       """
     try db.forEachRow(query, arguments) { rows.append(try decode($0)) }
     for row in rows { known[row.id] = row }
@@ -198,9 +205,11 @@ package final class ZoneStore: TransactionCache {
     result.id = row[0]
     if let seq = row.unsigned(6) {
       let acl = try memory.acl(of: zone, try row.requiredBytes(8)) { try ZoneACL($0) }
-      result.head = ZoneHead(
+      var head = ZoneHead(
         zone: zone, seq: seq, hash: try CommitHash(row, 7), acl: acl,
         retiredBelow: try decodeRetired(row.bytes(9) ?? []))
+      head.isClosed = !result.isTrunk && row[19] as Int64 == 0
+      result.head = head
     }
     result.key = try row.bytes(10).flatMap { sealed in
       try memory.key(of: zone, sealed) { NodeKey(try sealer.open($0, row: zone.tree.bytes + zone.root.bytes)) }

@@ -122,6 +122,9 @@ extension ZDCSyncManager {
     await engine.follow(zone, row: id)
     _ = try await engine.pullRound(of: [id]) { try await $0.pull($1) }.get()
     return try await session.database.asyncRead { transaction in
+      guard try transaction.zones.zone(id: id) != nil else {
+        throw ServerError(.notFound, "the owner has ended the branch")
+      }
       guard let root = try transaction.nodes.root(zone: id) else {
         throw ZDCSecurityError(.grantMissing, zone: zone, user: session.user)
       }

@@ -95,56 +95,6 @@ struct AccessChange {
   }
 }
 
-/// Ends the local copy of another user's zone, after its verified log says that this user is no longer a member. No
-/// other answer of a server does that (K-14).
-struct LostAccess {
-  package let session: SyncSession
-  package let zone: Int64
-  package let transaction: ZDCReadWriteTransaction
-  package let receivedMs: UInt64
-
-  /// Removes the nodes and notifies the app of each branch below the root, or of the root of a shared branch. Queued
-  /// changes end in the merge journal; links, tags and files go with their nodes. If the app throws, its branch stays until the next pull.
-  package func settle() throws {
-    guard let row = try transaction.zones.zone(id: zone), row.owner != nil else { return }
-    if !row.isTrunk, let root = try transaction.nodes.root(zone: zone) {
-      try remove(root)
-      guard try transaction.nodes.root(zone: zone) == nil else { return }
-    } else if let root = try transaction.nodes.root(zone: zone) {
-      for child in try transaction.nodes.children(of: root.id) { try remove(child) }
-      guard try transaction.nodes.children(of: root.id).isEmpty else { return }
-    }
-    try transaction.zones.delete(row)
-    transaction.cloudState.forget(zone: zone)
-    transaction.nodes.invalidate()
-    transaction.operations.invalidate()
-  }
-
-  /// Removes a branch that this user can no longer read, and notifies the app.
-  func remove(_ top: NodeRow) throws {
-    try session.part(.deletion, of: zone, top.nodeID, receivedMs: receivedMs, in: transaction) {
-      try journal(top)
-      let removal = RemoteRemoval(session: session, zone: zone, transaction: transaction, receivedMs: receivedMs)
-      try removal.delete(top)
-    }
-  }
-
-  /// Records the queued changes of a branch that can no longer be sent.
-  private func journal(_ top: NodeRow) throws {
-    guard try transaction.operations.count(zone: zone) > 0 else { return }
-    for row in try transaction.nodes.subtree(of: top.id) {
-      guard try !transaction.operations.operations(node: row.id).isEmpty else { continue }
-      let path = try session.path(row, in: transaction)
-      try transaction.record(.accessLost, row) { entry in
-        entry.base = .init(path: path, eTag: row.content?.content.eTag)
-        entry.mine.path = path
-        entry.theirs.isDeleted = true
-        entry.result.isDeleted = true
-      }
-    }
-  }
-}
-
 extension ZDCShareList {
   fileprivate init(members list: ZoneACL.Fields) {
     self.init()

@@ -42,11 +42,11 @@ package struct ChangeApplier {
     guard let expected = try leaves.pendingLeaf(node), expected.leaf.record == item.record.hash else { return false }
     let leaf = expected.leaf
     try checkAgainstLog(item.record, expected)
-    if node == zoneRow.zone.root { return try applyRoot(item) }
     if queuedDeletes.contains(node) {
       try recordDeletion(of: node, by: node, item)
       return try finish(node)
     }
+    if node == zoneRow.zone.root { return try applyRoot(item) }
     guard let parent = try nodes.parent(zone: zoneRow.id, nodeID: leaf.parent) else {
       return try applyBelowMissingParent(node, parent: leaf.parent, item: item)
     }

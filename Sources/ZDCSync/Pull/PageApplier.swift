@@ -37,7 +37,7 @@ package struct PageApplier {
       let state = try replay(item.commit, page: page, isOwn: isOwn, row: &row)
       if expected?.seq == item.commit.fields.seq { try ExpectedHeadStore(transaction).fulfil(item.commit, zone: zone) }
       if state.split != nil { try transaction.zones.update(row) }
-      let split = try state.split.map { try settle($0, item, state, parentList: row.head?.acl) }
+      let split = try state.split.map { try settle($0, item, state, parentList: row.head?.acl, isOwn: isOwn) }
       if isOwn {
         try InFlightCompletion(session: session, zone: zone, transaction: transaction)
           .complete(receivedMs: item.receivedMs)
@@ -49,14 +49,26 @@ package struct PageApplier {
             before: before.fields, after: after.fields, seq: item.commit.fields.seq, commit: item.commit.hash,
             receivedMs: item.receivedMs, isOwn: isOwn))
       }
+      count += 1
+      if row.isClosed { continue }
       try remove(state.removed, receivedMs: item.receivedMs)
       if !deleted.isEmpty, !isOwn { try readAgain(state.moved.keys, outside: deleted) }
-      count += 1
     }
     try transaction.zones.update(row)
+    if row.isClosed, count > 0 {
+      try end(receivedMs: page.commits.last?.receivedMs ?? 0)
+      return count
+    }
     if count > 0 { try releaseNames() }
     try AccessChange(session: session, zone: zone, transaction: transaction).apply(versions)
     return count
+  }
+
+  /// Ends the zone here, after its last commit.
+  private func end(receivedMs: UInt64) throws {
+    try LostAccess(session: session, zone: zone, transaction: transaction, receivedMs: receivedMs, isEnd: true).settle()
+    // The commit that deletes the pointer to the zone waits for this one.
+    transaction.signal(.queue(localUser: session.localUser))
   }
 
   /// Releases names. A commit, even this device's own, may have freed a name that two nodes had.
@@ -123,11 +135,11 @@ package struct PageApplier {
 
   /// Applies a split after its commit was replayed.
   func settle(
-    _ split: ZoneSplit, _ item: PageContents.Commit, _ state: LogNodeStore, parentList: ZoneACL?
+    _ split: ZoneSplit, _ item: PageContents.Commit, _ state: LogNodeStore, parentList: ZoneACL?, isOwn: Bool
   ) throws -> SplitApplier {
     let applier = SplitApplier(
       session: session, zone: zone, transaction: transaction, writers: writers, split: split,
-      origin: origins.branches[split.genesis], branch: state.branchZone, receivedMs: item.receivedMs)
+      origin: origins.branches[split.genesis], branch: state.branchZone, receivedMs: item.receivedMs, isOwn: isOwn)
     try applier.apply(item.commit, state.departed, parentList: parentList)
     return applier
   }

@@ -21,6 +21,8 @@ struct SplitApplier {
   /// The new zone; nil if this device does not follow it from here on.
   let branch: Int64?
   let receivedMs: UInt64
+  /// Whether this device has made the split.
+  let isOwn: Bool
 
   private var nodes: NodeStore { transaction.nodes }
   private var top: NodeID { split.zone.root }
@@ -68,8 +70,10 @@ struct SplitApplier {
     let rows = BranchRows(transaction, from: zone, to: branch)
     guard let before = try nodes.node(zone: zone, nodeID: top) else {
       // This device has deleted the node, or not read it yet. Nodes that it moved out before count as deleted.
+      let deletes = try isOwn ? queuedDeletes(above: departed.top) : []
       try removal.apply(LogNodeStore.Removal(top: top, all: departed.all))
       try rows.moveCloudNodes()
+      if let pointer, !deletes.isEmpty { return try end(branch, pointer, deletes) }
       return try rows.readLostNodes()
     }
     // Nodes of the parent zone that this device has moved into the branch, by moves that were not sent.
@@ -83,6 +87,33 @@ struct SplitApplier {
     try rows.moveLocalNodes(below: root.id)
     if let mount { try rows.moveMoves(of: root, to: mount) }
     try rows.readLostNodes()
+  }
+
+  /// Returns the queued deletes of the branch's top, or of nodes above it.
+  private func queuedDeletes(above top: LogNode) throws -> [OperationRow] {
+    let above = Set([top.node, top.parent] + (try transaction.leaves(zone: zone).ancestors(of: top.parent)))
+    return try transaction.operations.deletes(zone: zone).filter { above.contains($0.nodeID) }
+  }
+
+  /// Queues the end of the new zone. The app has deleted its top, or a node above it, while the request that split it off
+  /// was in flight.
+  private func end(_ branch: Int64, _ pointer: NodeID, _ deletes: [OperationRow]) throws {
+    let ownDelete = deletes.first { $0.nodeID == top }
+    let end = try queueDelete(of: top, in: branch, uuid: ownDelete?.nodeUUID, after: nil)
+    try transaction.leaves(zone: branch).set(.applied, top)
+    let others = deletes.filter { $0.nodeID != top }
+    for delete in others { try transaction.operations.addDependency(of: delete.id, on: end) }
+    if others.isEmpty { _ = try queueDelete(of: pointer, in: zone, uuid: ownDelete?.nodeUUID, after: end) }
+  }
+
+  private func queueDelete(of node: NodeID, in zone: Int64, uuid: String?, after dependency: Int64?) throws -> Int64 {
+    let now = session.now()
+    var operation = OperationRow(
+      uuid: UUIDv7.make(atMs: now), zone: zone, kind: .delete, node: nil, nodeUUID: uuid ?? UUIDv7.make(atMs: now),
+      nodeID: node, createdMs: now)
+    try transaction.operations.insert(&operation, dependsOn: dependency.map { [$0] } ?? [])
+    transaction.signal(.queue(localUser: session.localUser))
+    return operation.id
   }
 
   private var removal: RemoteRemoval {

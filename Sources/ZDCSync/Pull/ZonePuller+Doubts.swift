@@ -35,7 +35,7 @@ extension ZonePuller {
   package func follow(_ page: CommitPage?, _ pages: RoundPages? = nil) async throws -> Pulled {
     try await waiting {
       guard let row = try await zoneRow(), mayFollow(row, hasPage: page != nil) else { return Pulled() }
-      if row.hasLostAccess(session.user) { return try await endAccess() }
+      if row.isClosed || row.hasLostAccess(session.user) { return try await endAccess(row) }
       var summary = PullSummary()
       var left = DeferredNodes()
       try await retryDelegateCalls(&summary, &left)
@@ -52,11 +52,14 @@ extension ZonePuller {
     }
   }
 
-  /// Removes the branches of a zone that stayed because the app threw when access ended.
-  private func endAccess() async throws -> Pulled {
+  /// Removes the branches of a zone that stayed because the app threw when access ended, or when the zone ended.
+  private func endAccess(_ row: ZoneRow) async throws -> Pulled {
     let (_, refusal) = try await session.writeNotifyingDelegate { [session, zone] transaction in
-      try LostAccess(session: session, zone: zone, transaction: transaction, receivedMs: 0).settle()
+      try LostAccess(
+        session: session, zone: zone, transaction: transaction, receivedMs: 0, isEnd: row.isClosed
+      ).settle()
     }
+    await forgetIfLost(row)
     return Pulled(refusal: refusal)
   }
 
@@ -134,6 +137,22 @@ extension ZonePuller {
   }
 
   // MARK: Errors of answers
+
+  /// Fetches a page. A server that does not know a zone that the account was created with has lost the account, or
+  /// claims to.
+  func commitPage(_ row: ZoneRow, withRecords: Bool) async throws -> CommitPage {
+    do {
+      return try await session.api.commitPage(row.zone, after: row.head?.seq, withRecords: withRecords)
+    } catch let error as ServerError where error.code == .notFound {
+      // Another user's zone may be out of reach for many reasons. Only a signed list says that access has ended.
+      guard row.owner == nil, HeadRules.isAccountMissing(owner: row.head?.acl.fields.owner, user: session.user) else {
+        throw error
+      }
+      throw try await keep(ZDCSecurityError(.accountStateMissing, zone: row.zone, user: session.user))
+    } catch let error as ZDCSecurityError {
+      throw Doubt(error.with(zone: row.zone), isSigned: false)
+    }
+  }
 
   /// Compares the head with the one that another device of the account has verified.
   func checkExpected(_ page: CommitPage, _ row: ZoneRow) async throws {

@@ -72,22 +72,6 @@ package struct ZonePuller {
     return try await session.database.asyncRead { [zone] transaction in try transaction.nodes.root(zone: zone) == nil }
   }
 
-  /// Fetches a page. A server that does not know a zone that the account was created with has lost the account, or
-  /// claims to.
-  func commitPage(_ row: ZoneRow, withRecords: Bool) async throws -> CommitPage {
-    do {
-      return try await session.api.commitPage(row.zone, after: row.head?.seq, withRecords: withRecords)
-    } catch let error as ServerError where error.code == .notFound {
-      // Another user's zone may be out of reach for many reasons. Only a signed list says that access has ended.
-      guard row.owner == nil, HeadRules.isAccountMissing(owner: row.head?.acl.fields.owner, user: session.user) else {
-        throw error
-      }
-      throw try await keep(ZDCSecurityError(.accountStateMissing, zone: row.zone, user: session.user))
-    } catch let error as ZDCSecurityError {
-      throw Doubt(error.with(zone: row.zone), isSigned: false)
-    }
-  }
-
   func takePage(_ page: CommitPage, _ summary: inout PullSummary, _ left: inout DeferredNodes) async throws {
     guard let row = try await zoneRow() else { return }
     let applied = try await apply(page, to: row)
@@ -121,16 +105,17 @@ package struct ZonePuller {
     }
     let writers = try await writerKeys(contents, row)
     let origins = try await origins(of: contents, row, writers: writers)
+    let inBranches = try await pullBranches(deletedBy: contents, row)
     return try await doubting(row.zone, isSigned: { Self.isSigned(contents, writers) }) {
-      let (count, refusal) = try await session.writeNotifyingDelegate { [session, zone] transaction in
-        try PageApplier(
-          session: session, zone: zone, transaction: transaction, writers: writers, origins: origins
-        ).apply(contents)
+      let ((count, isKnown), refusal) = try await session.writeNotifyingDelegate { [session, zone] transaction in
+        let applier = PageApplier(
+          session: session, zone: zone, transaction: transaction, writers: writers, origins: origins)
+        return (try applier.apply(contents), try transaction.isKnown(page.head.seq, zone: zone))
       }
       if count > 0 { session.activity.foundChanges() }
       // The server claims that there are more commits but shows none.
-      guard count > 0 else { throw ZDCSecurityError(.commitChainBroken) }
-      return AppliedPage(commits: count, records: contents.records, refusal: refusal)
+      guard count > 0 || isKnown else { throw ZDCSecurityError(.commitChainBroken) }
+      return AppliedPage(commits: count, records: contents.records, refusal: inBranches ?? refusal)
     }
   }
 
@@ -367,8 +352,11 @@ package struct ZonePuller {
       guard let row = try transaction.zones.zone(id: zone), !row.hasLostAccess(session.user) else { return [] }
       let leaves = LogNodeStore(db: transaction.database, zone: zone)
       guard try leaves.pendingCount() > 0 else { return [] }
-      // If the root cannot be opened, neither can any node below it.
-      guard try transaction.nodes.root(zone: zone) != nil || leaves.pendingLeaf(row.zone.root) != nil else { return [] }
+      // If the root cannot be opened, neither can any node below it. If it is deleted here, nothing has to be opened.
+      guard
+        try transaction.nodes.root(zone: zone) != nil || leaves.pendingLeaf(row.zone.root) != nil
+          || !transaction.operations.operations(zone: zone, nodeID: row.zone.root).isEmpty
+      else { return [] }
       let preferredIDs = try preferred.compactMap { try transaction.nodes.node(uuid: $0)?.nodeID }
       var priority = PullPriority(preferred: Set(preferredIDs))
       try Self.addPending(leaves, below: row.zone.root, to: &priority)

@@ -152,10 +152,17 @@ struct ZoneRewind {
     // The request in flight names a head that no longer exists. If the server did receive it, replay has found its
     // commit.
     try InFlightCompletion(session: session, zone: zone, transaction: transaction).abandon()
-    var summary = try settle(replayed, root: row.zone.root)
+    var summary = try row.isClosed ? end(replayed) : settle(replayed, root: row.zone.root)
     summary.missingCommits = pinned.map { $0 + 1 - (replayed.common.map { $0 + 1 } ?? 0) } ?? 0
     try leaves.forgetAside()
     return summary
+  }
+
+  /// The other log ends with the end of the zone.
+  private func end(_ replayed: Replayed) throws -> ZDCRestoreSummary {
+    let receivedMs = replayed.removals.last?.receivedMs ?? 0
+    try LostAccess(session: session, zone: zone, transaction: transaction, receivedMs: receivedMs, isEnd: true).settle()
+    return ZDCRestoreSummary()
   }
 
   private func replay(_ fetched: FetchedLog, row: inout ZoneRow) throws -> Replayed {
@@ -181,7 +188,7 @@ struct ZoneRewind {
     _ item: PageContents.Commit, _ page: PageContents, isOwn: Bool, _ applier: PageApplier, row: inout ZoneRow
   ) throws -> [LogNodeStore.Removal] {
     let state = try applier.replay(item.commit, page: page, isOwn: isOwn, row: &row)
-    if let split = state.split { _ = try applier.settle(split, item, state, parentList: row.head?.acl) }
+    if let split = state.split { _ = try applier.settle(split, item, state, parentList: row.head?.acl, isOwn: isOwn) }
     if isOwn {
       try InFlightCompletion(session: session, zone: zone, transaction: transaction)
         .complete(receivedMs: item.receivedMs)

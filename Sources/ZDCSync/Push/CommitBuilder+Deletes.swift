@@ -40,6 +40,7 @@ extension CommitBuilder {
 
   private mutating func delete(_ operation: OperationRow) throws -> DeleteResult {
     guard let leaf = try leaves.leaf(operation.nodeID) else { return .nothingToDo }
+    if operation.nodeID == zoneRow.zone.root { return endZone(operation, leaf) }
     guard operations.count < Limits.commitOperations, try !isRemoved(operation.nodeID),
       !removals.aboveSurvivors.contains(operation.nodeID)
     else { return .later }
@@ -51,6 +52,15 @@ extension CommitBuilder {
     // A delete that fits into an empty commit is not split.
     if removals.room == Limits.deletedDescendants { try removePart(below: operation.nodeID) }
     return .later
+  }
+
+  /// Ends the zone, with all nodes that are left in it. The commit has no other operation.
+  private mutating func endZone(_ operation: OperationRow, _ root: LogNode) -> DeleteResult {
+    guard operations.isEmpty else { return .later }
+    removals.nodes.insert(root.node)
+    operations.append(.delete(node: root.node, record: root.record, liveDescendants: 0))
+    outcomes.append(InFlightStore.Outcome(operation: operation.id, node: nil, facts: nil))
+    return .added
   }
 
   /// Deletes branches below the node while there is room. The operation stays queued for the rest.

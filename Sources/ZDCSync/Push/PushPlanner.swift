@@ -33,17 +33,30 @@ struct PushPlanner: Sendable {
   }
 
   package func due(_ transaction: ZDCReadTransaction) throws -> Due {
-    guard let row = try transaction.zones.zone(id: zone), row.frozen == nil else { return .nothing }
+    guard let row = try transaction.zones.zone(id: zone), row.frozen == nil, !row.isClosed else { return .nothing }
     // Read the pause in the same snapshot as the queue, so that no operation queued after the pause is sent.
     guard try transaction.pushPause(localUser: session.localUser) == nil else { return .nothing }
     if let request = try InFlightStore(transaction: transaction).request(zone: zone) { return .request(request) }
     guard let head = row.head else { return .nothing }
+    if let end = try planEnd(row, head, transaction) { return .choice(end) }
     if let lists = try planLists(row, head, transaction) { return .lists(lists) }
     if let split = try planSplit(row, head, transaction) { return .split(split) }
     if let deliveries = try planDeliveries(row, transaction) { return .deliveries(deliveries) }
     guard var choice = try plan(row, head, transaction) else { return .nothing }
     try ask(&choice, transaction)
     return .choice(choice)
+  }
+
+  /// Returns the delete of the zone's root, which ends the zone, if it may be sent. It is the only operation of its commit,
+  /// and needs no key. All other operations of the queue end with the zone, so they are not sent before it.
+  private func planEnd(
+    _ row: ZoneRow, _ head: ZoneHead, _ transaction: ZDCReadTransaction
+  ) throws -> Choice? {
+    let ends = try transaction.operations.operations(zone: row.id, nodeID: row.zone.root).filter { $0.kind == .delete }
+    guard !ends.isEmpty else { return nil }
+    let plan = PushPlan(
+      operations: ends, dependencies: try transaction.operations.dependencies(zone: row.id), nowMs: session.now())
+    return plan.taken > 0 ? Choice(zone: row, head: head, plan: plan, unread: []) : nil
   }
 
   /// Returns the changes of the access list that may be sent. They precede everything else in the queue, so that what is

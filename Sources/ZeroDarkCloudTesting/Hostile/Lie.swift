@@ -86,9 +86,7 @@ package struct Lie: Sendable {
   /// Adds objects to every page of the zone's log, after the existing objects of their kind.
   package static func add(_ items: [ServedItem], to zone: ZoneID) -> Lie {
     Lie { answer in
-      guard answer.isBundle, answer.path.contains(zone.tree.text), answer.route.pattern == Routes.zoneCommits else {
-        return false
-      }
+      guard answer.isBundle, answer.isAbout(zone), answer.route.pattern == Routes.zoneCommits else { return false }
       // Commits go before the records, as an honest server orders them.
       let old = answer.items
       answer.items =
@@ -109,7 +107,7 @@ package struct Lie: Sendable {
           }
         }
       }
-      guard answer.path.contains(zone.tree.text), answer.headers[WireHeaders.zoneHead] != nil else { return false }
+      guard answer.isAbout(zone), answer.headers[WireHeaders.zoneHead] != nil else { return false }
       answer.headers[WireHeaders.zoneHead] = "\(seq):\(hash.text)"
       if let hasMore { answer.headers[WireHeaders.more] = hasMore ? "1" : nil }
       return true
@@ -191,6 +189,9 @@ package struct Lie: Sendable {
 }
 
 extension ServedAnswer {
+  /// Whether the answer is to a request about a zone.
+  fileprivate func isAbout(_ zone: ZoneID) -> Bool { path.contains("/\(zone.tree.text)/zones/\(zone.root.text)/") }
+
   /// - Returns: Whether the list changed.
   package mutating func changeZones(_ change: (inout [ZoneStatus]) -> Void) throws -> Bool {
     var list = try JSONDecoder().decode(ZoneList.self, from: Data(body))

@@ -81,6 +81,13 @@ package struct RogueWriter: Sendable {
     return try RogueZone(zone: homeZone, items: try reader.all(), keys: keys)
   }
 
+  /// Downloads and opens any zone of the account in its current state on the server. Nodes that no commit of the zone has put
+  /// are left out.
+  package func zone(_ zone: ZoneID) async throws -> RogueZone {
+    var reader = ZDCProtocol.Bundle.Reader(try await page(of: zone))
+    return try RogueZone(zone: zone, items: try reader.all(), keys: keys)
+  }
+
   /// Downloads the whole current log of another trunk, with its records.
   package func pageOfTrunk(_ trunk: Trunk) async throws -> CommitPage {
     let zone = ZoneID(trunkOf: .derive(owner: keys.userID, trunk: trunk, appTreeID: TestDevice.treeID))

@@ -257,7 +257,6 @@ struct BranchTests {
         { try await alice.move("/moved", to: "/moved/a/x") }, { try await bob.rename(top, to: "no") },
       ]
       for refusal in refusals { #expect(await Self.code(refusal) == .invalidParameter) }
-      for path in ["/moved"] { #expect(await Self.code { try await alice.delete(path) } == .unsupportedShare) }
       #expect(await Self.code { try await alice.create("/moved", "taken") } == .conflict)
       #expect(try await alice.queueCount() == 0)
     }

@@ -1,0 +1,85 @@
+internal import ZDCClientStore
+internal import ZDCProtocol
+internal import ZDCSupport
+
+/// Ends the local copy of a zone, after its verified log says that this user is no longer a member, or that the owner has
+/// ended the zone. No other answer of a server does that (K-14).
+struct LostAccess {
+  package let session: SyncSession
+  package let zone: Int64
+  package let transaction: ZDCReadWriteTransaction
+  package let receivedMs: UInt64
+  /// Whether the owner has ended the zone. This may be one of the local user's own zones.
+  var isEnd = false
+
+  /// Removes the nodes and notifies the app of each branch below the root, or of the root of a shared branch. Queued
+  /// changes end in the merge journal; links, tags and files go with their nodes. If the app throws, its branch stays until the next pull.
+  package func settle() throws {
+    guard let row = try transaction.zones.zone(id: zone), isEnd || row.owner != nil else { return }
+    if !row.isTrunk, let root = try transaction.nodes.root(zone: zone) {
+      try remove(root)
+      guard try transaction.nodes.root(zone: zone) == nil else { return }
+    } else if let root = try transaction.nodes.root(zone: zone) {
+      for child in try transaction.nodes.children(of: root.id) { try remove(child) }
+      guard try transaction.nodes.children(of: root.id).isEmpty else { return }
+    }
+    if isEnd { try removePointer(to: row) }
+    try transaction.zones.delete(row)
+    transaction.cloudState.forget(zone: zone)
+    transaction.nodes.invalidate()
+    transaction.operations.invalidate()
+  }
+
+  /// Removes a branch that this user can no longer read, and notifies the app.
+  func remove(_ top: NodeRow) throws {
+    try session.part(.deletion, of: zone, top.nodeID, receivedMs: receivedMs, in: transaction) {
+      try journal(top)
+      let removal = RemoteRemoval(session: session, zone: zone, transaction: transaction, receivedMs: receivedMs)
+      try removal.delete(top)
+    }
+  }
+
+  /// Records the queued changes of a branch that can no longer be sent.
+  private func journal(_ top: NodeRow) throws {
+    let place = try transaction.place(of: top)
+    for row in try transaction.nodes.subtree(of: top.id) {
+      var queued = try transaction.operations.operations(node: row.id)
+      if isEnd, row.id == top.id, place.id != top.id { queued += try transaction.operations.operations(node: place.id) }
+      guard !queued.isEmpty else { continue }
+      let path = try session.path(row, in: transaction)
+      try transaction.record(isEnd ? .deletedInCloud : .accessLost, row) { entry in
+        entry.base = .init(path: path, eTag: row.content?.content.eTag)
+        entry.mine.path = path
+        entry.theirs.isDeleted = true
+        entry.result.isDeleted = true
+      }
+    }
+  }
+
+  // MARK: The pointer
+
+  /// Removes the pointer to an ended zone. It is a node of the zone around it, and the device that has ended the zone
+  /// deletes it there next. The owner's other devices do that as well, in case that device never does.
+  private func removePointer(to ended: ZoneRow) throws {
+    guard let id = try transaction.mounts.pointer(ofZone: ended.id), let pointer = try transaction.nodes.node(id: id)
+    else { return }
+    let leaves = transaction.leaves(zone: pointer.zone)
+    let isInCloud =
+      try leaves.leaf(pointer.nodeID) != nil
+      || transaction.operations.nodesInFlight(zone: pointer.zone).contains(id)
+    try transaction.nodes.deleteSubtree(of: id)
+    guard isInCloud else { return }
+    try leaves.set(.hidden, pointer.nodeID)
+    if ended.owner == nil { try queueDelete(of: pointer) }
+  }
+
+  private func queueDelete(of pointer: NodeRow) throws {
+    let queued = try transaction.operations.operations(zone: pointer.zone, nodeID: pointer.nodeID)
+    guard !queued.contains(where: { $0.kind == .delete }) else { return }
+    var operation = OperationRow(
+      uuid: UUIDv7.make(atMs: session.now()), zone: pointer.zone, kind: .delete, node: nil, nodeUUID: pointer.uuid,
+      nodeID: pointer.nodeID, createdMs: session.now())
+    try transaction.operations.insert(&operation)
+    transaction.signal(.queue(localUser: session.localUser))
+  }
+}
