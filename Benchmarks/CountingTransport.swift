@@ -4,7 +4,7 @@ import ZeroDarkCloud
 
 /// The usual transport, which also counts the requests of one device and the body bytes in both directions. It can cut
 /// event streams.
-final class CountingTransport: ZDCTransport {
+final class CountingTransport: Transport {
   struct Counts: Sendable {
     var requests: [String] = []
     var bytes = 0

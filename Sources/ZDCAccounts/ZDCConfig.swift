@@ -42,7 +42,7 @@ public struct ZDCConfig: Sendable {
   /// Returns the current time in milliseconds since 1970.
   package var clock: @Sendable () -> UInt64 = { UInt64(max(0, Date().timeIntervalSince1970 * 1_000)) }
   /// The transport to use instead of HTTP to `serverURL`. Tests use it to inject faults.
-  package var transport: (any ZDCTransport)?
+  package var transport: (any Transport)?
   /// The service that makes requests while the app is suspended; nil for the platform's, if it has one.
   package var systemTransfers: (any SystemTransfers)?
   /// Waits between two attempts of a download.

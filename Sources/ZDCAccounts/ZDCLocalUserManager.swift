@@ -37,7 +37,7 @@ public final class ZDCLocalUserManager: Sendable {
   }
 
   package init(
-    database: ZDCDatabaseConnection, transport: any ZDCTransport, address: ServerAddress, appTreeID: String,
+    database: ZDCDatabaseConnection, transport: any Transport, address: ServerAddress, appTreeID: String,
     now: @escaping @Sendable () -> UInt64
   ) {
     self.database = database
@@ -49,8 +49,7 @@ public final class ZDCLocalUserManager: Sendable {
   /// Creates a manager for a configuration.
   ///
   /// - Parameter transport: The transport to use; nil for HTTP over the network.
-  package convenience init(config: ZDCConfig, database: ZDCDatabaseManager, transport: (any ZDCTransport)? = nil) throws
-  {
+  package convenience init(config: ZDCConfig, database: ZDCDatabaseManager, transport: (any Transport)? = nil) throws {
     let address = try ServerAddress(config.serverOrigin())
     let transport =
       try transport

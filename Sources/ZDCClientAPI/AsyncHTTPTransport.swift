@@ -9,7 +9,7 @@ internal import ZDCSupport
 ///
 /// HTTP/2 is disabled on purpose: for bulk transfers it is several times slower, and it buffers without bound.
 /// Redirects are not followed, so a token is sent only to the configured server.
-public final class AsyncHTTPTransport: ZDCTransport {
+package final class AsyncHTTPTransport: Transport {
   private let pool: Locked<ConnectionPool>
   private let configuration: HTTPClient.Configuration
   private let origin: String
@@ -20,7 +20,7 @@ public final class AsyncHTTPTransport: ZDCTransport {
   ///   - serverURL: `https://host[:port]`; `http` only for this machine.
   ///   - caCertificates: Certificate authorities in PEM form to trust instead of the system's; nil for the system's.
   /// - Throws: ``TransportError`` with `invalidAddress`, `insecureAddress`, or `tls` for unreadable certificates.
-  public convenience init(serverURL: String, caCertificates: [UInt8]? = nil) throws {
+  package convenience init(serverURL: String, caCertificates: [UInt8]? = nil) throws {
     try self.init(address: ServerAddress(serverURL), caCertificates: caCertificates)
   }
 
@@ -45,7 +45,7 @@ public final class AsyncHTTPTransport: ZDCTransport {
   }
 
   /// Replaces the pool of connections. Requests in progress keep the old pool until they end.
-  public func renewConnections() async {
+  package func renewConnections() async {
     let fresh = ConnectionPool(configuration)
     pool.withLock { $0 = fresh }
   }
@@ -89,7 +89,7 @@ public final class AsyncHTTPTransport: ZDCTransport {
   /// Sends a request. A GET whose connection is cut before an answer is sent once more on a new connection.
   ///
   /// - Throws: ``TransportError``, or `CancellationError` if the task is cancelled.
-  public func send(_ request: TransportRequest) async throws -> TransportResponse {
+  package func send(_ request: TransportRequest) async throws -> TransportResponse {
     do { return try await sendOnce(request) } catch let error as TransportError
       where error.code == .cut && request.method == .get
     {

@@ -3,12 +3,12 @@ internal import ZDCProtocol
 
 /// Sends requests without a session. Takes JSON and octets, and returns values or throws typed errors.
 package struct ServerConnection: Sendable {
-  package let transport: any ZDCTransport
+  package let transport: any Transport
   package let origin: String
   private let now: @Sendable () -> ContinuousClock.Instant
 
   package init(
-    transport: any ZDCTransport, address: ServerAddress,
+    transport: any Transport, address: ServerAddress,
     now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
   ) {
     self.transport = transport

@@ -4,11 +4,11 @@ internal import ZDCProtocol
 ///
 /// The next slice is requested only after the last one was taken, so a slow reader slows the sender and memory stays
 /// bounded. Releasing an unread body cancels the request.
-public struct TransportBody: AsyncSequence, Sendable {
+package struct TransportBody: AsyncSequence, Sendable {
   /// A slice of the body, of any length.
-  public typealias Element = [UInt8]
+  package typealias Element = [UInt8]
   /// Reading fails with the error of the function that returns the slices.
-  public typealias Failure = any Error
+  package typealias Failure = any Error
 
   private let nextSlice: @Sendable () async throws -> [UInt8]?
 
@@ -16,12 +16,12 @@ public struct TransportBody: AsyncSequence, Sendable {
   ///
   /// - Parameter next: Returns slices of any length in order, and nil at the end. Throws ``TransportError`` if the
   ///   connection is lost.
-  public init(_ next: @escaping @Sendable () async throws -> [UInt8]?) {
+  package init(_ next: @escaping @Sendable () async throws -> [UInt8]?) {
     nextSlice = next
   }
 
   /// Creates a body from bytes in memory.
-  public init(bytes: [UInt8]) {
+  package init(bytes: [UInt8]) {
     let source = OneSlice(bytes)
     self.init { await source.take() }
   }
@@ -29,29 +29,29 @@ public struct TransportBody: AsyncSequence, Sendable {
   /// Returns the next slice, or nil at the end. All readers of the body share one position.
   ///
   /// - Throws: ``TransportError`` if the connection is lost.
-  public func next() async throws -> [UInt8]? {
+  package func next() async throws -> [UInt8]? {
     try await nextSlice()
   }
 
   /// Reads the body's slices. Copies share the body's position.
-  public struct AsyncIterator: AsyncIteratorProtocol {
+  package struct AsyncIterator: AsyncIteratorProtocol {
     package let body: TransportBody
 
     /// Returns the next slice, or nil at the end.
-    public mutating func next() async throws -> [UInt8]? {
+    package mutating func next() async throws -> [UInt8]? {
       try await body.next()
     }
   }
 
   /// Returns an iterator at the body's current position, which is not necessarily its start.
-  public func makeAsyncIterator() -> AsyncIterator {
+  package func makeAsyncIterator() -> AsyncIterator {
     AsyncIterator(body: self)
   }
 
   /// Returns the whole body.
   ///
   /// - Throws: `ZDCSecurityError` with `limitExceeded` if there are more than `limit` bytes, before they are stored.
-  public func collect(upTo limit: Int, expected: Int = 0) async throws -> [UInt8] {
+  package func collect(upTo limit: Int, expected: Int = 0) async throws -> [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(Swift.min(expected, limit))
     while let slice = try await nextSlice() {

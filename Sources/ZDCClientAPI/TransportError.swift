@@ -17,10 +17,14 @@ public struct TransportError: Error, Hashable, Sendable {
   /// The HTTP status of an answer that is not from a ZeroDark server.
   public let status: Int?
   /// The size of the refused request's body, in bytes.
-  public let sentBytes: UInt64?
+  package let sentBytes: UInt64?
 
   /// Creates an error, for previews and tests.
-  public init(_ code: Code, origin: String? = nil, status: Int? = nil, sentBytes: UInt64? = nil) {
+  public init(_ code: Code, origin: String? = nil, status: Int? = nil) {
+    self.init(code, origin: origin, status: status, sentBytes: nil)
+  }
+
+  package init(_ code: Code, origin: String?, status: Int?, sentBytes: UInt64?) {
     self.code = code
     self.origin = origin
     self.status = status
@@ -57,7 +61,7 @@ public struct TransportError: Error, Hashable, Sendable {
 
   /// Whether a proxy refused a request because of its size. Its operator has to allow bodies of 8 MiB, the size of an
   /// upload part; ``ZDCSyncManager/checkConnection(localUserID:)`` finds this out.
-  public var isBodyRefused: Bool { code == .proxyAnswered && status == 413 }
+  package var isBodyRefused: Bool { code == .proxyAnswered && status == 413 }
 }
 
 extension TransportError {

@@ -28,7 +28,7 @@ public struct ZDCSecurityError: Error, Hashable, Sendable {
   }
 
   /// Returns the same error with IDs that a caller knows. IDs that are already set are kept.
-  public func with(zone: ZoneID? = nil, node: NodeID? = nil, user: UserID? = nil) -> ZDCSecurityError {
+  package func with(zone: ZoneID? = nil, node: NodeID? = nil, user: UserID? = nil) -> ZDCSecurityError {
     ZDCSecurityError(code, zone: self.zone ?? zone, node: self.node ?? node, user: self.user ?? user)
   }
 }

@@ -21,8 +21,8 @@ public struct ZDCCloudDataInfo: Sendable, Hashable, Codable {
   /// Changes when the thumbnail changes; nil without a thumbnail.
   public let thumbnailTag: String?
 
-  /// Creates a description of a node's content, for previews and tests. All sizes are in bytes.
-  public init(
+  /// Creates a description of a node's content. All sizes are in bytes.
+  package init(
     dataSize: UInt64, metadataSize: UInt64, thumbnailSize: UInt64, thumbnailTag: String?, eTag: String,
     lastModified: Date?
   ) {

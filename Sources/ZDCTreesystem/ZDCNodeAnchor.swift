@@ -7,8 +7,7 @@ public struct ZDCNodeAnchor: Sendable, Hashable, Codable {
   /// The `cloudID` of the node at the top of the zone.
   public let zoneRoot: String
 
-  /// Creates an anchor.
-  public init(userID: String, treeID: String, zoneRoot: String) {
+  package init(userID: String, treeID: String, zoneRoot: String) {
     self.userID = userID
     self.treeID = treeID
     self.zoneRoot = zoneRoot

@@ -14,7 +14,6 @@
 @_exported public import typealias ZDCProtocol.NodeID
 @_exported public import struct ZDCProtocol.ServerError
 @_exported public import typealias ZDCProtocol.TreeID
-@_exported public import enum ZDCProtocol.Trunk
 @_exported public import typealias ZDCProtocol.UserID
 @_exported public import struct ZDCProtocol.ZDCSecurityError
 @_exported public import struct ZDCProtocol.ZoneID

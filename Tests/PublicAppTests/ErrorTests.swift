@@ -61,7 +61,7 @@ import ZeroDarkCloudTesting
     var tree: TreeID?
     var node: NodeID?
     var user: UserID?
-    var trunk: Trunk?
+    var trunk: ZDCTreesystemTrunk?
 
     init(_ error: ZDCSecurityError) {
       (zone, tree, node, user) = (error.zone, error.zone?.tree, error.node, error.user)

@@ -93,16 +93,16 @@ import ZDCProtocol
 
   @Test func aSyncContinuesWhileThereIsWork_andNotForever() {
     var rule = IdleDetector(queued: 0)
-    var told = PushSummary()
+    var told = ZDCPushSummary()
     told.calledApp = true
     let goesOn = [
-      rule.shouldContinue(after: PushSummary(), uploadsSettled: 0),
-      rule.shouldContinue(after: PushSummary(), uploadsSettled: 1),
+      rule.shouldContinue(after: ZDCPushSummary(), uploadsSettled: 0),
+      rule.shouldContinue(after: ZDCPushSummary(), uploadsSettled: 1),
       rule.shouldContinue(after: told, uploadsSettled: 0),
     ]
     #expect(goesOn == [false, true, true])
     var rounds = 0
-    while rule.shouldContinue(after: PushSummary(commits: 1), uploadsSettled: 0) { rounds += 1 }
+    while rule.shouldContinue(after: ZDCPushSummary(commits: 1), uploadsSettled: 0) { rounds += 1 }
     #expect(rounds < 200)
     #expect(rule.isExhausted)
   }

@@ -48,8 +48,7 @@ public struct ZDCMergeJournalEntry: Sendable, Hashable, Codable, Identifiable {
     /// Whether the node was deleted on this side.
     public var isDeleted = false
 
-    /// Creates a side, for previews and tests.
-    public init(path: ZDCTreesystemPath? = nil, cloudID: String? = nil, eTag: String? = nil, isDeleted: Bool = false) {
+    package init(path: ZDCTreesystemPath? = nil, cloudID: String? = nil, eTag: String? = nil, isDeleted: Bool = false) {
       self.path = path
       self.cloudID = cloudID
       self.eTag = eTag

@@ -23,5 +23,5 @@ public struct ZDCSecurityEvent: Sendable, Hashable {
   }
 
   /// How many different ones are kept for a local user.
-  public static var limit: Int { 1_000 }
+  package static var limit: Int { 1_000 }
 }

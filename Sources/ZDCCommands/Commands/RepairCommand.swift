@@ -74,7 +74,7 @@ extension RepairCommand.Report {
 
 /// Texts about frozen trees.
 enum FrozenTrees {
-  static func name(_ frozen: ZDCFrozenZone) -> String { ZDCTreesystemTrunk(frozen.trunk).rawValue + ":/" }
+  static func name(_ frozen: ZDCFrozenZone) -> String { frozen.trunk.rawValue + ":/" }
 
   static func milliseconds(_ frozen: ZDCFrozenZone) -> UInt64 {
     UInt64(max(0, frozen.since.timeIntervalSince1970) * 1_000)

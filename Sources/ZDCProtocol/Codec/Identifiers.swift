@@ -83,7 +83,7 @@ public struct ZoneID: Hashable, Comparable, Sendable {
 }
 
 /// The four trunks of an app's tree (PROTOCOL 3.5).
-public enum Trunk: UInt8, Sendable, CaseIterable {
+package enum Trunk: UInt8, Sendable, CaseIterable {
   /// The app's data.
   case home = 1
   /// The user's preferences.

@@ -60,7 +60,7 @@ public struct ServerError: Error, Codable, Sendable, Hashable {
   }
 
   /// The HTTP status for this error.
-  public var status: Int {
+  package var status: Int {
     switch code.name {
     case .invalidRequest: 400
     case .unauthorized: 401

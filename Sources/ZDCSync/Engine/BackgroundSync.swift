@@ -213,8 +213,8 @@ actor BackgroundSync {
     }
   }
 
-  private func take(_ event: HeadEvent, _ worker: ZoneWorker) async throws -> ZoneRound<PullSummary> {
-    var round = ZoneRound(PullSummary())
+  private func take(_ event: HeadEvent, _ worker: ZoneWorker) async throws -> ZoneRound<ZDCPullSummary> {
+    var round = ZoneRound(ZDCPullSummary())
     do {
       guard case .pulled(let pulled, let isDrained) = try await worker.take(event) else { return round }
       round.take(pulled)

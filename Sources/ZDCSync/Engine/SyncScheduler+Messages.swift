@@ -10,7 +10,7 @@ extension SyncScheduler {
   }
 
   /// Takes over the pending messages, if the server says that there are any.
-  func takeMessages(newest: UInt64?, into round: inout ZoneRound<PullSummary>) async throws {
+  func takeMessages(newest: UInt64?, into round: inout ZoneRound<ZDCPullSummary>) async throws {
     guard newest != nil, let inbox = try await inbox() else { return }
     do {
       round.take(try await worker(inbox.id).takeMessages())
@@ -20,8 +20,8 @@ extension SyncScheduler {
   }
 
   /// Takes over the pending messages, as one round.
-  package func messageRound(inBackground: Bool = false) async throws -> ZoneRound<PullSummary> {
-    guard let inbox = try await inbox() else { return ZoneRound(PullSummary(), inBackground: inBackground) }
+  package func messageRound(inBackground: Bool = false) async throws -> ZoneRound<ZDCPullSummary> {
+    guard let inbox = try await inbox() else { return ZoneRound(ZDCPullSummary(), inBackground: inBackground) }
     return try await pullRound(of: [inbox.id], inBackground: inBackground) { worker, _ in
       try await worker.takeMessages()
     }

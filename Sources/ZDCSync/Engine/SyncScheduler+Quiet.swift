@@ -9,7 +9,7 @@ extension SyncScheduler {
   /// - Parameter pulls: False for a caller that has just pulled.
   package func syncUntilIdle(pulls: Bool = true) async throws -> ZDCSyncSummary {
     var summary = ZDCSyncSummary()
-    let pulled = pulls ? try await pullRound() : ZoneRound(PullSummary())
+    let pulled = pulls ? try await pullRound() : ZoneRound(ZDCPullSummary())
     var failure = pulled.failure
     summary.pulled = pulled.summary
     let rule = IdleDetector(queued: try await endPauses())

@@ -33,11 +33,11 @@ extension SyncScheduler {
   // MARK: Pulling
 
   /// Pulls all zones of the user's tree.
-  package func pull() async throws -> PullSummary {
+  package func pull() async throws -> ZDCPullSummary {
     try await pullRound().get()
   }
 
-  func pullRound() async throws -> ZoneRound<PullSummary> {
+  func pullRound() async throws -> ZoneRound<ZDCPullSummary> {
     try await pulling {
       try await self.prepareOnce()
       let list = try await self.session.api.zones(since: nil)
@@ -87,10 +87,11 @@ extension SyncScheduler {
   func pullRound(
     of zones: [Int64], inBackground: Bool = false,
     _ pull: @escaping @Sendable (ZoneWorker, RoundPages?) async throws -> ZonePuller.Pulled
-  ) async throws -> ZoneRound<PullSummary> {
+  ) async throws -> ZoneRound<ZDCPullSummary> {
     session.events.post { .pullStarted(localUserID: $0) }
     let pages = zones.count > Self.zonesAtOnce ? RoundPages(session: session, zones: zones) : nil
-    var round = try await round(PullSummary(), of: zones, inBackground: inBackground, { try await pull($0, pages) }) {
+    var round = try await round(ZDCPullSummary(), of: zones, inBackground: inBackground, { try await pull($0, pages) })
+    {
       $0.take($1)
     }
     // A zone may have begun with a split in one of these.
@@ -117,8 +118,8 @@ extension SyncScheduler {
 
   /// Shows that a pull is running until it ends, successfully or not.
   package func pulling(
-    _ body: @escaping @Sendable () async throws -> ZoneRound<PullSummary>
-  ) async throws -> ZoneRound<PullSummary> {
+    _ body: @escaping @Sendable () async throws -> ZoneRound<ZDCPullSummary>
+  ) async throws -> ZoneRound<ZDCPullSummary> {
     session.activity.beginPull()
     session.events.update { $0.beginRound(.pull) }
     defer { session.events.update { $0.endRound(.pull) } }
@@ -134,7 +135,7 @@ extension SyncScheduler {
   }
 
   /// - Throws: If the date of the last sync cannot be stored.
-  func finishedPull(_ round: ZoneRound<PullSummary>) async throws {
+  func finishedPull(_ round: ZoneRound<ZDCPullSummary>) async throws {
     if let failure = round.failure { session.events.failed(failure) }
     if await isSomeZoneLeftOut() { session.events.update { $0.leaveOut() } }
     let result = round.summary
@@ -160,7 +161,7 @@ extension SyncScheduler {
   // MARK: Pushing
 
   /// Sends at most one commit per zone.
-  package func push() async throws -> PushSummary {
+  package func push() async throws -> ZDCPushSummary {
     try await pushRound { try await $0.push() }.get()
   }
 
@@ -169,11 +170,11 @@ extension SyncScheduler {
   /// - Parameter except: Zones to skip.
   func pushRound(
     except: Set<Int64> = [], _ push: @escaping @Sendable (ZoneWorker) async throws -> ZoneWorker.Pushed
-  ) async throws -> ZoneRound<PushSummary> {
+  ) async throws -> ZoneRound<ZDCPushSummary> {
     try await pushing {
       try await self.prepareOnce()
       let survey = try await self.survey()
-      guard survey.pause == nil else { return ZoneRound(PushSummary()) }
+      guard survey.pause == nil else { return ZoneRound(ZDCPushSummary()) }
       return try await self.pushRound(of: survey.zones.filter { !except.contains($0) }, push)
     }
   }
@@ -181,10 +182,10 @@ extension SyncScheduler {
   func pushRound(
     of zones: [Int64], inBackground: Bool = false,
     _ push: @escaping @Sendable (ZoneWorker) async throws -> ZoneWorker.Pushed
-  ) async throws -> ZoneRound<PushSummary> {
+  ) async throws -> ZoneRound<ZDCPushSummary> {
     try await identity.require(hasChanges: !zones.isEmpty)
     session.events.post { .pushStarted(localUserID: $0) }
-    let round = try await round(PushSummary(), of: zones, inBackground: inBackground, push) { $0.take($1) }
+    let round = try await round(ZDCPushSummary(), of: zones, inBackground: inBackground, push) { $0.take($1) }
     let operations = round.summary.operations
     session.events.post { .pushFinished(localUserID: $0, operations: operations) }
     return round
@@ -192,8 +193,8 @@ extension SyncScheduler {
 
   /// Shows that a push is running until it ends, successfully or not.
   package func pushing(
-    _ body: @escaping @Sendable () async throws -> ZoneRound<PushSummary>
-  ) async throws -> ZoneRound<PushSummary> {
+    _ body: @escaping @Sendable () async throws -> ZoneRound<ZDCPushSummary>
+  ) async throws -> ZoneRound<ZDCPushSummary> {
     session.activity.beginPush()
     session.events.update { $0.beginRound(.push) }
     do {

@@ -78,7 +78,7 @@ package struct ZoneRound<Summary: Sendable>: Sendable {
   }
 }
 
-extension ZoneRound<PushSummary> {
+extension ZoneRound<ZDCPushSummary> {
   package mutating func take(_ pushed: ZoneWorker.Pushed) {
     summary += pushed.summary
     note(pushed.refusal)
@@ -86,7 +86,7 @@ extension ZoneRound<PushSummary> {
   }
 }
 
-extension ZoneRound<PullSummary> {
+extension ZoneRound<ZDCPullSummary> {
   package mutating func take(_ pulled: ZonePuller.Pulled) {
     summary += pulled.summary
     note(pulled.refusal)

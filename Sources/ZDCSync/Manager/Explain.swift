@@ -30,8 +30,7 @@ public struct ZDCOperationExplanation: Sendable, Hashable, Codable, Identifiable
   public var rootCauses: [String]
   /// The number of failed attempts.
   public var attempts: Int
-  /// The outcomes of its last attempts, oldest first, limited to ``historyLimit``. Kept across launches, and deleted
-  /// with the operation.
+  /// The outcomes of its last attempts, oldest first, at most 20. Kept across launches, and deleted with the operation.
   public var history: [ZDCAttempt]
   /// The time of the next attempt after a failure.
   public var notBefore: Date?
@@ -39,9 +38,6 @@ public struct ZDCOperationExplanation: Sendable, Hashable, Codable, Identifiable
   public var createdAt: Date
   /// The priority that the app gave it; higher is sent earlier.
   public var priority: Int32
-
-  /// The maximum number of different consecutive outcomes in ``history``.
-  public static var historyLimit: Int { AttemptStore.limit }
 
   /// The same as ``uuid``.
   public var id: String { uuid }

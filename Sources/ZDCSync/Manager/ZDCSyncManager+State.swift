@@ -2,6 +2,7 @@ internal import Foundation
 public import ZDCClientStore
 internal import ZDCProtocol
 internal import ZDCSupport
+internal import ZDCTreesystem
 
 extension ZDCSyncManager {
   /// Returns the current state of the local user's sync.
@@ -58,7 +59,8 @@ extension ZDCReadTransaction {
       guard let code = row.frozen else { return nil }
       let event = try lastSecurityEvent(zone: row.id, code: code)
       return ZDCFrozenZone(
-        zone: row.zone, trunk: row.trunk, error: code, since: Date(ms: event ?? 0), isProven: row.isProven)
+        zone: row.zone, trunk: ZDCTreesystemTrunk(row.trunk), error: code, since: Date(ms: event ?? 0),
+        isProven: row.isProven)
     }
   }
 
@@ -66,7 +68,8 @@ extension ZDCReadTransaction {
     try zones.zones(localUser: localUser).compactMap { row in
       guard let code = row.doubt, row.frozen == nil else { return nil }
       let event = try lastSecurityEvent(zone: row.id, code: code)
-      return ZDCStalledZone(zone: row.zone, trunk: row.trunk, error: code, since: Date(ms: event ?? 0))
+      return ZDCStalledZone(
+        zone: row.zone, trunk: ZDCTreesystemTrunk(row.trunk), error: code, since: Date(ms: event ?? 0))
     }
   }
 }

@@ -2,6 +2,7 @@ internal import Foundation
 internal import ZDCClientStore
 internal import ZDCProtocol
 internal import ZDCSupport
+internal import ZDCTreesystem
 
 extension ZDCSyncManager {
   /// Returns the nodes whose version in the cloud this device cannot read. Each pull asks again for missing records. A
@@ -29,7 +30,7 @@ extension ZDCReadTransaction {
       // A newer version of the framework may have stored an unknown code.
       guard let code = ZDCSecurityError.Code(rawValue: entry.code) else { return nil }
       return ZDCUnreadableNode(
-        zone: zone.zone, trunk: zone.trunk, treeID: zone.appTreeID, cloudID: entry.node.text,
+        zone: zone.zone, trunk: ZDCTreesystemTrunk(zone.trunk), treeID: zone.appTreeID, cloudID: entry.node.text,
         nodeID: try nodes.node(zone: zone.id, nodeID: entry.node)?.uuid,
         parentID: try nearest(above: entry.node, leaves)?.uuid, code: code, since: Date(ms: entry.sinceMs),
         isBelow: entry.isBelow)

@@ -135,11 +135,11 @@ public final class ZDCSyncManager: Sendable {
     }
   }
 
-  package func pullOnce(localUserID: String) async throws -> PullSummary {
+  package func pullOnce(localUserID: String) async throws -> ZDCPullSummary {
     try await asEngine { try await self.engine(for: localUserID).pull() }
   }
 
-  package func pushOnce(localUserID: String) async throws -> PushSummary {
+  package func pushOnce(localUserID: String) async throws -> ZDCPushSummary {
     try await asEngine { try await self.engine(for: localUserID).push() }
   }
 

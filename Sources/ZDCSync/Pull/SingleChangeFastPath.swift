@@ -15,7 +15,7 @@ struct SingleChangeFastPath: Sendable {
   package enum Outcome: Sendable {
     /// A rejected push has already fetched the commit, this device made it, or the zone does not belong to this tree.
     case known
-    case applied(PullSummary, isDrained: Bool)
+    case applied(ZDCPullSummary, isDrained: Bool)
   }
 
   /// The event needs the general path.
@@ -49,7 +49,7 @@ struct SingleChangeFastPath: Sendable {
       try transaction.leaves(zone: row.id).pendingCount() == 0,
       try transaction.delegateFailures.isEmpty(zone: row.id)
     else { throw NotEligible() }
-    var summary = PullSummary()
+    var summary = ZDCPullSummary()
     let applier = PageApplier(session: session, zone: row.id, transaction: transaction, writers: writers)
     summary.commits = try applier.apply(contents)
     // The commit may have restored a branch, which needs more records than its own.
@@ -63,7 +63,7 @@ struct SingleChangeFastPath: Sendable {
   }
 
   private func apply(
-    _ record: PageContents.Record, node: NodeID, zone: Int64, _ summary: inout PullSummary,
+    _ record: PageContents.Record, node: NodeID, zone: Int64, _ summary: inout ZDCPullSummary,
     _ transaction: ZDCReadWriteTransaction
   ) throws {
     // This device's own commit whose answer was lost needs no record.

@@ -8,7 +8,7 @@ extension ZonePuller {
   private static let limit = 1_000
 
   /// Repeats failed calls. Calls that belong to a record need no work here, because the record is still pending.
-  func retryDelegateCalls(_ summary: inout PullSummary, _ left: inout DeferredNodes) async throws {
+  func retryDelegateCalls(_ summary: inout ZDCPullSummary, _ left: inout DeferredNodes) async throws {
     let isEmpty = try await session.database.asyncRead { [zone] in try $0.delegateFailures.isEmpty(zone: zone) }
     if isEmpty { return }
     let (told, refusal) = try await session.database.asyncReadWrite { [session, zone] transaction in

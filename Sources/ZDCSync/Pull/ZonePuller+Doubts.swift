@@ -36,7 +36,7 @@ extension ZonePuller {
     try await waiting {
       guard let row = try await zoneRow(), mayFollow(row, hasPage: page != nil) else { return Pulled() }
       if row.isClosed || row.hasLostAccess(session.user) { return try await endAccess(row) }
-      var summary = PullSummary()
+      var summary = ZDCPullSummary()
       var left = DeferredNodes()
       try await retryDelegateCalls(&summary, &left)
       do {
@@ -80,7 +80,7 @@ extension ZonePuller {
   }
 
   private func followTwice(
-    _ page: CommitPage?, _ pages: RoundPages?, _ summary: inout PullSummary, _ left: inout DeferredNodes
+    _ page: CommitPage?, _ pages: RoundPages?, _ summary: inout ZDCPullSummary, _ left: inout DeferredNodes
   ) async throws {
     do {
       guard let page else { return try await pullPages(pages, &summary, &left) }

@@ -18,7 +18,7 @@ package struct ZonePuller {
 
   /// The result of a pull, and the first error that the app threw. An app error does not stop the other nodes.
   package struct Pulled: Sendable {
-    package var summary = PullSummary()
+    package var summary = ZDCPullSummary()
     package var refusal: DelegateError?
 
     package static func += (a: inout Pulled, b: Pulled) {
@@ -41,7 +41,7 @@ package struct ZonePuller {
   package func take(_ page: CommitPage) async throws -> Pulled { try await follow(page) }
 
   func pullPages(
-    _ pages: RoundPages?, _ summary: inout PullSummary, _ left: inout DeferredNodes
+    _ pages: RoundPages?, _ summary: inout ZDCPullSummary, _ left: inout DeferredNodes
   ) async throws {
     guard var row = try await zoneRow() else { return }
     try await doubting(row.zone) { [row] in try await GrantRetry(session: session, zone: zone).run(row) }
@@ -72,7 +72,7 @@ package struct ZonePuller {
     return try await session.database.asyncRead { [zone] transaction in try transaction.nodes.root(zone: zone) == nil }
   }
 
-  func takePage(_ page: CommitPage, _ summary: inout PullSummary, _ left: inout DeferredNodes) async throws {
+  func takePage(_ page: CommitPage, _ summary: inout ZDCPullSummary, _ left: inout DeferredNodes) async throws {
     guard let row = try await zoneRow() else { return }
     let applied = try await apply(page, to: row)
     summary.commits += applied.commits
@@ -164,7 +164,7 @@ package struct ZonePuller {
   ///
   /// - Parameter left: Nodes for which the app threw. They are not retried in this pull and do not stop other nodes.
   func materialize(
-    _ known: [RecordHash: PageContents.Record], _ summary: inout PullSummary, _ left: inout DeferredNodes
+    _ known: [RecordHash: PageContents.Record], _ summary: inout ZDCPullSummary, _ left: inout DeferredNodes
   ) async throws {
     left.missing = []
     var refused = left.refused
@@ -198,7 +198,7 @@ package struct ZonePuller {
   }
 
   private func materializeInOrder(
-    _ order: [NodeID], _ known: [RecordHash: PageContents.Record], _ summary: inout PullSummary,
+    _ order: [NodeID], _ known: [RecordHash: PageContents.Record], _ summary: inout ZDCPullSummary,
     _ left: inout DeferredNodes
   ) async throws -> Int {
     var applied = 0

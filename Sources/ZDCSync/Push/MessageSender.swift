@@ -19,14 +19,14 @@ struct MessageSender: Sendable {
   private static let requestBytes = 4 << 20
 
   /// - Parameter due: Deliveries that may go now, in queue order.
-  func send(_ due: [OperationRow]) async throws -> PushSummary {
+  func send(_ due: [OperationRow]) async throws -> ZDCPushSummary {
     var envelopes = try await stored(due)
     if envelopes.isEmpty {
       let (letters, isSomeHeld) = try await letters(for: due)
-      guard !letters.isEmpty else { return PushSummary(triesAgain: isSomeHeld) }
+      guard !letters.isEmpty else { return ZDCPushSummary(triesAgain: isSomeHeld) }
       envelopes = try await seal(letters)
     }
-    guard !envelopes.isEmpty else { return PushSummary(triesAgain: true) }
+    guard !envelopes.isEmpty else { return ZDCPushSummary(triesAgain: true) }
     session.activity.sends()
     let results = try await session.api.deliver(envelopes.map(\.bytes))
     return try await settle(Array(zip(envelopes, results)))
@@ -181,8 +181,8 @@ struct MessageSender: Sendable {
 
   // MARK: Answers
 
-  private func settle(_ answers: [(StoredEnvelope, DeliveryResult)]) async throws -> PushSummary {
-    var summary = PushSummary()
+  private func settle(_ answers: [(StoredEnvelope, DeliveryResult)]) async throws -> ZDCPushSummary {
+    var summary = ZDCPushSummary()
     let outcomes = try await session.database.asyncReadWrite { transaction in
       try answers.map { try settle($0, $1, transaction) }
     }

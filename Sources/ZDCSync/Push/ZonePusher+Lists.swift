@@ -8,7 +8,7 @@ internal import ZDCSupport
 // nothing else but the root under a fresh key.
 
 extension ZonePusher {
-  func push(_ choice: ListChoice) async throws -> PushSummary {
+  func push(_ choice: ListChoice) async throws -> ZDCPushSummary {
     if let next = choice.nextMs { await handle(.operationsPaused(for: pause(untilMs: next))) }
     let (wanted, keys, unknown) = try await recipients(of: choice.changes, list: choice.head.acl.fields)
     if !unknown.isEmpty { try await pauseUnknown(unknown) }
@@ -17,9 +17,10 @@ extension ZonePusher {
       try ListStager(session: session, choice: choice, wanted: wanted, draft: draft, transaction: transaction).stage()
     }
     switch staged {
-    case .outdated: return PushSummary(triesAgain: true)
+    case .outdated: return ZDCPushSummary(triesAgain: true)
     // Other operations of the queue may go out now.
-    case .nothing: return PushSummary(triesAgain: !wanted.done.isEmpty || !wanted.refused.isEmpty || !unknown.isEmpty)
+    case .nothing:
+      return ZDCPushSummary(triesAgain: !wanted.done.isEmpty || !wanted.refused.isEmpty || !unknown.isEmpty)
     case .request(let request): return try await send(request, isNew: true)
     }
   }
@@ -102,7 +103,7 @@ extension ZonePusher {
   }
 
   /// A member may have rotated their keys since the grants were sealed. The list is then made again.
-  func listRefused(_ error: ServerError) async throws -> PushSummary {
+  func listRefused(_ error: ServerError) async throws -> ZDCPushSummary {
     guard let list = try await stagedList() else { return try await setAside(error, detail: error.code.rawValue) }
     let (keys, refused) = try await session.identities.recipients(list.fields.entries.map(\.user), own: session.keys)
     try await report(refused)
@@ -112,7 +113,7 @@ extension ZonePusher {
       return try await setAside(error, detail: error.security?.rawValue ?? error.code.rawValue)
     }
     try await abandon()
-    return PushSummary(triesAgain: true)
+    return ZDCPushSummary(triesAgain: true)
   }
 
   private func signsWithOldKeys(_ list: ZoneACL) async throws -> Bool {

@@ -9,12 +9,12 @@ extension ZonePusher {
   /// Sends at most one commit. An earlier request without a known outcome is sent again first.
   ///
   /// - Returns: A summary without a commit whose `waiting` is not 0 if there are stale nodes that cannot be put now.
-  package func pushRotations() async throws -> PushSummary {
+  package func pushRotations() async throws -> ZDCPushSummary {
     if let request = try await storedRequest() { return try await send(request) }
     let (request, isBlocked) = try await session.database.asyncReadWrite { [session, zone] transaction in
       try RotationStager(session: session, zone: zone, transaction: transaction).stage()
     }
-    guard let request else { return PushSummary(waiting: isBlocked ? 1 : 0) }
+    guard let request else { return ZDCPushSummary(waiting: isBlocked ? 1 : 0) }
     return try await send(request, isNew: true)
   }
 }

@@ -11,7 +11,7 @@ internal import ZDCTransfers
 
 extension ZonePusher {
   /// - Parameter isNew: Whether no earlier attempt sent these bytes.
-  package func send(_ request: InFlightStore.Request, isNew: Bool = false) async throws -> PushSummary {
+  package func send(_ request: InFlightStore.Request, isNew: Bool = false) async throws -> ZDCPushSummary {
     session.progress.begin(request.uploads)
     session.activity.sends()
     // The progress of accepted operations has already ended with their transaction.
@@ -21,7 +21,7 @@ extension ZonePusher {
 
   private func sendShown(
     _ request: InFlightStore.Request, isNew: Bool
-  ) async throws -> PushSummary {
+  ) async throws -> ZDCPushSummary {
     do {
       switch try await answer(to: request) {
       case .accepted(let response): return try await accepted(request, response)
@@ -86,7 +86,7 @@ extension ZonePusher {
 
   private func accepted(
     _ request: InFlightStore.Request, _ response: CommitResponse
-  ) async throws -> PushSummary {
+  ) async throws -> ZDCPushSummary {
     session.handOver.forget(request.commitHash)
     let page = try PageContents(ownRequest: request.body, receivedMs: response.receivedMs)
     let ((done, isDrained), refusal) = try await session.writeNotifyingDelegate { [session, zone] transaction in
@@ -104,12 +104,12 @@ extension ZonePusher {
       let head = ZoneSyncState.Head(seq: item.commit.fields.seq, hash: item.commit.hash)
       await handle(.accepted(head: head, operations: done.map(\.operation)))
     }
-    return PushSummary(commits: 1, operations: done.count, isDrained: isDrained)
+    return ZDCPushSummary(commits: 1, operations: done.count, isDrained: isDrained)
   }
 
   /// Handles a head mismatch: another device's commit came first, or this commit was accepted before and the answer was
   /// lost.
-  private func overtaken(_ page: CommitPage) async throws -> PushSummary {
+  private func overtaken(_ page: CommitPage) async throws -> ZDCPushSummary {
     let before = try await storedRequest()
     let puller = ZonePuller(session: session, zone: zone)
     // A genesis was overtaken only if a commit of this zone began that zone.
@@ -124,14 +124,14 @@ extension ZonePusher {
     }
     note(pulled.refusal)
     let after = try await storedRequest()
-    if before != nil, after == nil { return PushSummary(commits: 1) }
+    if before != nil, after == nil { return ZDCPushSummary(commits: 1) }
     // The server rejects the commit but shows no newer one, so send the same bytes again later.
     guard pulled.summary.commits > 0 || isOutrun else {
       throw ServerError(.headMismatch, "the server names another head and shows no commit for it", retryable: true)
     }
     try await abandon(outcome: .overtaken)
     // The caller's loop makes a new plan based on the new head.
-    return PushSummary(commits: 1)
+    return ZDCPushSummary(commits: 1)
   }
 
   /// Returns whether the verified log has another commit at the position of the request's commit. A pull may have run
@@ -156,7 +156,7 @@ extension ZonePusher {
     }
   }
 
-  private func failed(_ error: ServerError) async throws -> PushSummary {
+  private func failed(_ error: ServerError) async throws -> ZDCPushSummary {
     await remember(error)
     switch PushFailure(error) {
     case .unknownOutcome, .retryLater, .noAccess: throw error
@@ -165,7 +165,7 @@ extension ZonePusher {
     case .refused where try await isListChange():
       return try await listRefused(error)
     case .refused where error.security == .writerNotAuthorized:
-      if try await signsWithNewKeys() { return PushSummary(triesAgain: true) }
+      if try await signsWithNewKeys() { return ZDCPushSummary(triesAgain: true) }
       return try await refused(error, detail: error.security?.rawValue ?? error.code.rawValue)
     case .refused:
       return try await refused(error, detail: error.security?.rawValue ?? error.code.rawValue)
@@ -203,15 +203,15 @@ extension ZonePusher {
 
   /// Sends content with a blob again: immediately the first time, later after growing pauses. If the request names
   /// several blobs, smaller commits show which is gone. Content that is inlined in the commit is kept.
-  private func contentLost(_ error: ServerError) async throws -> PushSummary {
+  private func contentLost(_ error: ServerError) async throws -> ZDCPushSummary {
     if try await requeueLostContent() {
       try await abandon()
-      return PushSummary(triesAgain: true)
+      return ZDCPushSummary(triesAgain: true)
     }
     let operations = try await contentOperations()
     guard !operations.isEmpty else { return try await setAside(error, detail: error.code.rawValue) }
     let nodes = operations.compactMap(\.node)
-    if await contents.uploaded(among: nodes).count > 1, try await split() { return PushSummary(triesAgain: true) }
+    if await contents.uploaded(among: nodes).count > 1, try await split() { return ZDCPushSummary(triesAgain: true) }
     await handle(.contentLost(operations: operations.map(\.id)))
     await contents.forgetUploaded(of: nodes)
     let losses = state.losses(of: operations.map(\.id))
@@ -219,23 +219,23 @@ extension ZonePusher {
     try await abandon(
       reason: pause == 0 ? .ready : .serverSaid, detail: pause == 0 ? nil : error.code.rawValue,
       pauseMs: pause == 0 ? nil : pause, contentOnly: pause > 0)
-    if pause == 0 { return PushSummary(triesAgain: true) }
+    if pause == 0 { return ZDCPushSummary(triesAgain: true) }
     session.events.report(error)
     return await noteRefusal()
   }
 
   /// Sends operations without content separately, because they need no quota, unless the server refuses those too.
-  private func overQuota(_ error: ServerError, pauseMs: UInt64) async throws -> PushSummary {
+  private func overQuota(_ error: ServerError, pauseMs: UInt64) async throws -> ZDCPushSummary {
     let hasContent = try await !contentOperations().isEmpty
     let free = try await abandon(
       reason: .overQuota, detail: error.code.rawValue, pauseMs: pauseMs, contentOnly: hasContent)
     session.events.report(error)
-    return PushSummary(triesAgain: free > 0)
+    return ZDCPushSummary(triesAgain: free > 0)
   }
 
   /// Halves a refused commit of several nodes. If the commit has one node, its operation is set aside.
-  private func refused(_ error: any Error, detail: String) async throws -> PushSummary {
-    if try await split() { return PushSummary(triesAgain: true) }
+  private func refused(_ error: any Error, detail: String) async throws -> ZDCPushSummary {
+    if try await split() { return ZDCPushSummary(triesAgain: true) }
     return try await setAside(error, detail: detail)
   }
 
@@ -253,11 +253,11 @@ extension ZonePusher {
     return true
   }
 
-  func setAside(_ error: any Error, detail: String) async throws -> PushSummary {
+  func setAside(_ error: any Error, detail: String) async throws -> ZDCPushSummary {
     if (error as? ServerError)?.security == .duplicateName, try await !isRetry() {
       // Retry immediately: the node is then put under another name.
       try await abandon(reason: .serverSaid, detail: detail, pauseMs: 0)
-      return PushSummary(triesAgain: true)
+      return ZDCPushSummary(triesAgain: true)
     }
     let pause = Backoff.pause(attempts: 8, random: 0.5 + session.time.random() / 2)
     try await abandon(reason: .serverSaid, detail: detail, pauseMs: pause)
@@ -273,8 +273,8 @@ extension ZonePusher {
     }
   }
 
-  private func noteRefusal() async -> PushSummary {
+  private func noteRefusal() async -> ZDCPushSummary {
     await handle(.nodeRefused)
-    return PushSummary(triesAgain: !state.isRefusedThroughout)
+    return ZDCPushSummary(triesAgain: !state.isRefusedThroughout)
   }
 }

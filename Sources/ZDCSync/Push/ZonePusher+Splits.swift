@@ -6,7 +6,7 @@ internal import ZDCSupport
 // changes of the list that are queued by then are part of the genesis.
 
 extension ZonePusher {
-  func push(_ choice: SplitChoice) async throws -> PushSummary {
+  func push(_ choice: SplitChoice) async throws -> ZDCPushSummary {
     let list = choice.head.acl.fields.inherited()
     let (wanted, keys, unknown) = try await recipients(of: choice.changes, list: list, isNewZone: true)
     if !unknown.isEmpty { try await pauseUnknown(unknown) }
@@ -15,7 +15,7 @@ extension ZonePusher {
     let staged = try await session.database.asyncReadWrite { [session] transaction in
       try SplitStager(session: session, choice: choice, wanted: wanted, draft: draft, transaction: transaction).stage()
     }
-    guard case .request(let request) = staged else { return PushSummary(triesAgain: true) }
+    guard case .request(let request) = staged else { return ZDCPushSummary(triesAgain: true) }
     return try await send(request, isNew: true)
   }
 }

@@ -32,11 +32,11 @@ actor ZonePusher {
 
   package func note(_ refusal: DelegateError?) { self.refusal = self.refusal ?? refusal }
 
-  package func push() async throws -> PushSummary {
+  package func push() async throws -> ZDCPushSummary {
     let records = await contents.takePrefetched()
     try await contents.stopForgottenUploads()
     switch try await look() {
-    case .nothing: return PushSummary()
+    case .nothing: return ZDCPushSummary()
     case .request(let request): return try await send(request)
     case .choice(let choice): return try await push(choice, records)
     case .lists(let choice): return try await push(choice)
@@ -45,9 +45,9 @@ actor ZonePusher {
     }
   }
 
-  private func push(_ chosen: Choice, _ records: [Int64: PresealedRecord]) async throws -> PushSummary {
+  private func push(_ chosen: Choice, _ records: [Int64: PresealedRecord]) async throws -> ZDCPushSummary {
     var choice = chosen
-    var summary = PushSummary()
+    var summary = ZDCPushSummary()
     choice.failures = await contents.supply(choice.answers, zone: choice.zone.zone)
     summary.waiting =
       await choice.plan.waiting.count + contents.openPromises(of: choice.plan.steps.compactMap(\.node))

@@ -13,7 +13,7 @@ package struct IdleDetector {
 
   /// Returns whether another round may have work to do: sent commits may unblock other operations, and the app may have
   /// queued changes in a delegate call.
-  package mutating func shouldContinue(after round: PushSummary, uploadsSettled: Int) -> Bool {
+  package mutating func shouldContinue(after round: ZDCPushSummary, uploadsSettled: Int) -> Bool {
     rounds += 1
     return !isExhausted && (round.hasNext || round.calledApp || uploadsSettled > 0)
   }

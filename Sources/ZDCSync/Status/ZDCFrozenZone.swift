@@ -1,5 +1,6 @@
 public import Foundation
 public import ZDCProtocol
+public import ZDCTreesystem
 
 /// A tree that is neither pulled nor pushed, because its server showed an impossible state. Local data stays readable
 /// and changes are queued, but nothing else happens until the user decides.
@@ -13,7 +14,7 @@ public struct ZDCFrozenZone: Sendable, Hashable {
   /// The zone that is frozen.
   public var zone: ZoneID
   /// The trunk of the zone's tree.
-  public var trunk: Trunk
+  public var trunk: ZDCTreesystemTrunk
   /// The code of the security error that froze it.
   public var error: ZDCSecurityError.Code
   /// The time at which the error was detected.
@@ -29,7 +30,7 @@ public struct ZDCStalledZone: Sendable, Hashable {
   /// The zone that is behind.
   public var zone: ZoneID
   /// The trunk of the zone's tree.
-  public var trunk: Trunk
+  public var trunk: ZDCTreesystemTrunk
   /// The reason; `unsupportedVersion` requires an update of the app.
   public var error: ZDCSecurityError.Code
   /// The time at which the error was detected.

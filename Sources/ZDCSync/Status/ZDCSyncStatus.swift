@@ -56,7 +56,7 @@ extension ZDCSyncStatus {
 }
 
 /// The amount of data that a pull fetched.
-public struct PullSummary: Sendable, Hashable {
+public struct ZDCPullSummary: Sendable, Hashable {
   /// Commits that were new to this device.
   public var commits = 0
   /// Records that were fetched.
@@ -64,7 +64,7 @@ public struct PullSummary: Sendable, Hashable {
   /// Callbacks that the app received.
   public var announced = 0
 
-  package static func += (a: inout PullSummary, b: PullSummary) {
+  package static func += (a: inout ZDCPullSummary, b: ZDCPullSummary) {
     a.commits += b.commits
     a.records += b.records
     a.announced += b.announced
@@ -72,7 +72,7 @@ public struct PullSummary: Sendable, Hashable {
 }
 
 /// The amount of data that a push sent, and the number of operations that wait for something other than their turn.
-public struct PushSummary: Sendable, Hashable {
+public struct ZDCPushSummary: Sendable, Hashable {
   /// Commits that the server accepted.
   public var commits = 0
   /// Queued operations that these commits finished.
@@ -88,7 +88,7 @@ public struct PushSummary: Sendable, Hashable {
   /// Whether another push may have work to do.
   var hasNext: Bool { commits > 0 || triesAgain }
 
-  package static func += (a: inout PushSummary, b: PushSummary) {
+  package static func += (a: inout ZDCPushSummary, b: ZDCPushSummary) {
     a.calledApp = a.calledApp || b.calledApp
     a.triesAgain = a.triesAgain || b.triesAgain
     a.isDrained = b.isDrained
@@ -106,9 +106,9 @@ public struct PushSummary: Sendable, Hashable {
 /// ```
 public struct ZDCSyncSummary: Sendable, Hashable {
   /// The result of the pulls.
-  public var pulled = PullSummary()
+  public var pulled = ZDCPullSummary()
   /// The result of the pushes.
-  public var pushed = PushSummary()
+  public var pushed = ZDCPushSummary()
   /// The operations still queued at the end, by what they wait for. Empty if the server has everything.
   public var stillQueued: [ZDCWaitReason: Int] = [:]
   /// Trees that were neither pulled nor pushed, because the user must decide.

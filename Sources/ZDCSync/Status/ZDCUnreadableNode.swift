@@ -1,5 +1,6 @@
 public import Foundation
 public import ZDCProtocol
+public import ZDCTreesystem
 
 /// A node whose newest version in the cloud this device does not have or cannot open.
 ///
@@ -14,7 +15,7 @@ public struct ZDCUnreadableNode: Sendable, Hashable {
   /// The node's zone.
   public var zone: ZoneID
   /// The trunk that the node is in.
-  public var trunk: Trunk
+  public var trunk: ZDCTreesystemTrunk
   /// The app's name for the tree.
   public var treeID: String
   /// ``ZDCNode/cloudID``.

@@ -44,7 +44,7 @@ extension ZoneWorker {
   }
 
   /// Sends one commit that only replaces keys.
-  package func pushRotations() async throws -> PushSummary {
+  package func pushRotations() async throws -> ZDCPushSummary {
     try await step {
       let pusher = ZonePusher(
         session: session, zone: zone, identity: identity, contents: contents, executor: executor, state: state,
@@ -61,7 +61,7 @@ extension ZoneWorker {
   /// The result of a push, and the first error that the app threw. An app error does not stop the other operations.
   package struct Pushed: Sendable {
     package var zone: Int64
-    package var summary: PushSummary
+    package var summary: ZDCPushSummary
     package var refusal: DelegateError?
     /// Whether the rest of the queue is left for a later sync, because the server refused many nodes in a row or the
     /// app answers each commit with another change.
@@ -76,7 +76,7 @@ extension ZoneWorker {
   /// Sends one commit after another and waits for uploads, until the zone has nothing left to send.
   package func pushUntilIdle(_ rule: IdleDetector) async throws -> Pushed {
     var rounds = rule
-    var all = Pushed(zone: zone, summary: PushSummary())
+    var all = Pushed(zone: zone, summary: ZDCPushSummary())
     while true {
       let settled = await contents.settledUploads
       let pushed = try await push()

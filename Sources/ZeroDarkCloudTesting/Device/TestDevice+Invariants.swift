@@ -11,7 +11,7 @@ extension TestDevice {
   /// operation or a deletion explains the difference. Each node of the cloud must have a log node, unless the app threw
   /// when its deletion was announced.
   /// - Returns: The faults, one line per node.
-  public func treeFaults() async throws -> [String] {
+  package func treeFaults() async throws -> [String] {
     try await database.read { transaction in
       let faults = try Self.lostNodes(transaction.database) + Self.misplacedNodes(transaction.database)
       return try faults + Self.strayNodes(transaction.database)

@@ -131,7 +131,7 @@ public final class TestDevice: Sendable {
   }
 
   /// Opens the database of a device that another process created and has closed.
-  public init(
+  package init(
     _ name: String, reopening folder: URL, databaseKey: Data, serverURL: URL, clock: ManualClock = ManualClock()
   ) async throws {
     self.name = name
@@ -254,7 +254,7 @@ public final class TestDevice: Sendable {
   }
 
   /// Aborts this process after the `count`th transaction that changes something.
-  public func abortProcess(afterCommits count: Int) {
+  package func abortProcess(afterCommits count: Int) {
     abortsProcess.withLock { $0 = true }
     state.withLock { $0.guardian }?.arm(after: count)
   }
@@ -333,7 +333,7 @@ public final class TestDevice: Sendable {
 
   /// Pulls all zones once and compares the tree with the log. Downloads no content.
   @discardableResult
-  public func pull(user: String? = nil) async throws -> PullSummary {
+  public func pull(user: String? = nil) async throws -> ZDCPullSummary {
     let summary = try await syncManager.pullOnce(localUserID: user ?? localUserID)
     try await checkTree()
     return summary
@@ -341,7 +341,7 @@ public final class TestDevice: Sendable {
 
   /// Pushes at most one commit per zone.
   @discardableResult
-  public func push(user: String? = nil) async throws -> PushSummary {
+  public func push(user: String? = nil) async throws -> ZDCPushSummary {
     try await syncManager.pushOnce(localUserID: user ?? localUserID)
   }
 

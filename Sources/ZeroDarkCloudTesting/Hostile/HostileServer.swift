@@ -37,7 +37,7 @@ package final class HostileServer: Sendable {
 
   private struct State {
     var rules: [Rule] = []
-    var upstream: [String: any ZDCTransport] = [:]
+    var upstream: [String: any Transport] = [:]
     var told = 0
     var heard: [HeardRequest] = []
     var taken: [String: Int] = [:]
@@ -88,7 +88,7 @@ package final class HostileServer: Sendable {
   // MARK: Sending
 
   /// Returns the transport through which a device reaches its server.
-  package func transport(for device: String) throws -> any ZDCTransport {
+  package func transport(for device: String) throws -> any Transport {
     try lead(device, to: server)
     return HostileTransport(hostile: self, device: device)
   }
@@ -113,7 +113,7 @@ package final class HostileServer: Sendable {
 
   private func hear(
     device: String, route: WireRoutes.Route, path: String, body: [UInt8]
-  ) throws -> any ZDCTransport {
+  ) throws -> any Transport {
     try state.withLock { state in
       state.heard.append(
         HeardRequest(device: device, route: route, path: path, body: body, liesBefore: state.told))
@@ -201,7 +201,7 @@ package final class HostileServer: Sendable {
   }
 }
 
-private struct HostileTransport: ZDCTransport {
+private struct HostileTransport: Transport {
   let hostile: HostileServer
   let device: String
 

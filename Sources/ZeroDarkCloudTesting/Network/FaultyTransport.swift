@@ -1,17 +1,16 @@
 internal import Synchronization
 public import ZeroDarkCloud
 
-/// A network that fails by script. Put it between a device and its server, script faults for requests, and count the
-/// traffic.
+/// The network of a ``TestDevice``. It fails by script and counts the traffic.
 ///
 /// ```swift
-/// let network = FaultyTransport(try AsyncHTTPTransport(serverURL: server.url.absoluteString), clock: clock)
+/// let network = a.network
 /// network.fail(.loseResponse, "POST", "/v1/commits")             // the next one
 /// network.fail(.answer(status: 503, code: "shuttingDown"), "GET")  // the next GET
 /// network.isOffline = true
 /// print(network.counts())                                        // one line per route
 /// ```
-public final class FaultyTransport: ZDCTransport {
+public final class FaultyTransport: Transport {
   fileprivate struct Rule {
     var fault: Fault
     var method: String?
@@ -31,7 +30,7 @@ public final class FaultyTransport: ZDCTransport {
     var renewals = 0
   }
 
-  private let inner: any ZDCTransport
+  private let inner: any Transport
   private let clock: ManualClock
   private let state = Mutex(State())
 
@@ -40,7 +39,7 @@ public final class FaultyTransport: ZDCTransport {
   /// - Parameters:
   ///   - inner: The transport that reaches the server.
   ///   - clock: The clock that ``Fault/delay(_:)`` waits for.
-  public init(_ inner: any ZDCTransport, clock: ManualClock) {
+  package init(_ inner: any Transport, clock: ManualClock) {
     self.inner = inner
     self.clock = clock
   }
@@ -132,7 +131,7 @@ public final class FaultyTransport: ZDCTransport {
   // MARK: Sending
 
   /// Sends a request through the script: its faults are applied in the order in which they were added.
-  public func send(_ request: TransportRequest) async throws -> TransportResponse {
+  package func send(_ request: TransportRequest) async throws -> TransportResponse {
     let (number, faults, isOffline) = enter(request)
     guard !isOffline else { throw TransportError(.offline) }
     var request = request
@@ -155,10 +154,10 @@ public final class FaultyTransport: ZDCTransport {
   }
 
   /// The number of times that new connections were requested.
-  public var renewals: Int { state.withLock { $0.renewals } }
+  package var renewals: Int { state.withLock { $0.renewals } }
 
   /// Counts the call, and passes it on.
-  public func renewConnections() async {
+  package func renewConnections() async {
     state.withLock { $0.renewals += 1 }
     await inner.renewConnections()
   }

@@ -36,7 +36,7 @@ extension TestServer {
   /// of the two servers then diverge.
   ///
   /// Devices with an account on this server can log in there; ``HostileServer/lead(_:to:)`` leads them to it.
-  public func fork(_ backup: Backup, clock: ManualClock) async throws -> TestServer {
+  package func fork(_ backup: Backup, clock: ManualClock) async throws -> TestServer {
     let temporary = try TemporaryFolder()
     let folder = temporary.url.appendingPathComponent("server", isDirectory: true)
     try FileManager.default.copyItem(at: backup.folder, to: folder)

@@ -39,7 +39,7 @@ extension TestServer {
   }
 
   /// Returns the number of commits in all logs, including the genesis commits.
-  public func commitCount() throws -> Int {
+  package func commitCount() throws -> Int {
     try read { db in try Int.fetchOne(db, sql: "SELECT COUNT(*) FROM commits") ?? 0 }
   }
 

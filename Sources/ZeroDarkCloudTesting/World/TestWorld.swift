@@ -109,7 +109,7 @@ public final class TestWorld: Sendable {
   }
 
   /// Syncs devices that belong to no world, round after round, until a round changes nothing.
-  public static func settle(_ devices: [TestDevice]) async throws {
+  package static func settle(_ devices: [TestDevice]) async throws {
     for _ in 0..<20 {
       var isQuiet = true
       for device in devices {
@@ -139,7 +139,7 @@ public final class TestWorld: Sendable {
   }
 
   /// Skips the comparison with the server at the end, for tests that leave it stopped.
-  public func skipsComparison() { state.withLock { $0.isCompared = false } }
+  package func skipsComparison() { state.withLock { $0.isCompared = false } }
 
   // MARK: Final checks
 

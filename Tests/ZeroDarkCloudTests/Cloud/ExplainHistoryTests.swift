@@ -49,7 +49,7 @@ import Testing
     try await device.create("/a")
     for number in 0..<50 { try await record(.serverSaid, "\(number)") }
     let kept = try await history()
-    #expect(kept.count == ZDCOperationExplanation.historyLimit)
+    #expect(kept.count == AttemptStore.limit && AttemptStore.limit == 20)
     #expect(kept.first == "serverSaid 30 1" && kept.last == "serverSaid 49 1")
   }
 

@@ -178,10 +178,10 @@ import ZDCProtocol
 
   @Test("two requests without an answer end a round that the app asked for, not one in the background")
   func unansweredRequests() throws {
-    var asked = ZoneRound(PullSummary())
+    var asked = ZoneRound(ZDCPullSummary())
     try asked.add(1, unanswered) { _, _ in }
     #expect(throws: TransportError(.timeout)) { try asked.add(2, unanswered) { _, _ in } }
-    var background = ZoneRound(PullSummary(), inBackground: true)
+    var background = ZoneRound(ZDCPullSummary(), inBackground: true)
     for zone: Int64 in 1...3 { try background.add(zone, unanswered) { _, _ in } }
     #expect(background.failedZones == [1, 2, 3])
   }
@@ -189,7 +189,7 @@ import ZDCProtocol
   @Test("without a connection every round ends with the first zone")
   func disconnected() {
     for inBackground in [false, true] {
-      var round = ZoneRound(PullSummary(), inBackground: inBackground)
+      var round = ZoneRound(ZDCPullSummary(), inBackground: inBackground)
       #expect(throws: TransportError(.offline)) {
         try round.add(1, Part.failure(TransportError(.offline))) { _, _ in }
       }

@@ -100,17 +100,17 @@ final class NetworkDevice: Sendable {
 }
 
 /// The real transport with hooks before and after it. It also records the requests.
-final class HookedTransport: ZDCTransport {
+final class HookedTransport: Transport {
   struct Hooks: Sendable {
     var before: @Sendable (TransportRequest) async throws -> Void = { _ in }
     var after: @Sendable (TransportRequest, TransportResponse) async throws -> TransportResponse = { $1 }
   }
 
-  private let real: any ZDCTransport
+  private let real: any Transport
   private let hooks: Mutex<Hooks>
   private let sent = Mutex<[String]>([])
 
-  init(_ real: any ZDCTransport, _ hooks: Hooks = .init()) {
+  init(_ real: any Transport, _ hooks: Hooks = .init()) {
     self.real = real
     self.hooks = Mutex(hooks)
   }

@@ -9,7 +9,7 @@ import ZDCProtocol
 /// How slowly an answer may arrive, in simulated time.
 @Suite struct TransferPaceTests {
   /// A network whose answers arrive in slices of equal size, at equal intervals.
-  private final class SlowNetwork: ZDCTransport {
+  private final class SlowNetwork: Transport {
     private struct State {
       var now = ContinuousClock.now
       var left: Int

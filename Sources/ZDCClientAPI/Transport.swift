@@ -2,7 +2,7 @@
 ///
 /// The framework uses ``AsyncHTTPTransport``. Tests wrap it in a transport that loses, cuts or alters traffic. Many
 /// tasks may call it concurrently.
-public protocol ZDCTransport: Sendable {
+package protocol Transport: Sendable {
   /// Sends a request and returns once the answer's status and headers have arrived. The body follows as a stream.
   ///
   /// Any status is an answer. A cancelled task aborts the request and the connection it runs on.
@@ -15,15 +15,15 @@ public protocol ZDCTransport: Sendable {
   func renewConnections() async
 }
 
-extension ZDCTransport {
+extension Transport {
   /// Does nothing, for transports that keep no connections.
-  public func renewConnections() async {}
+  package func renewConnections() async {}
 }
 
 /// A request, independent of the client that sends it.
-public struct TransportRequest: Sendable {
+package struct TransportRequest: Sendable {
   /// An HTTP method of the wire API.
-  public enum Method: String, Sendable {
+  package enum Method: String, Sendable {
     case get = "GET"
     case post = "POST"
     case put = "PUT"
@@ -31,7 +31,7 @@ public struct TransportRequest: Sendable {
   }
 
   /// The body of a request.
-  public enum Body: Sendable {
+  package enum Body: Sendable {
     /// No body.
     case none
     /// Bytes in memory.
@@ -41,15 +41,15 @@ public struct TransportRequest: Sendable {
   }
 
   /// The HTTP method.
-  public var method: Method
+  package var method: Method
   /// Path and query, beginning with a slash.
-  public var path: String
+  package var path: String
   /// Header values by lower-case name.
-  public var headers: [String: String]
+  package var headers: [String: String]
   /// The body; ``Body/none`` by default.
-  public var body: Body
+  package var body: Body
   /// How long the answer's head may take, from the start of the request.
-  public var timeout: Duration
+  package var timeout: Duration
 
   /// Creates a request.
   ///
@@ -59,7 +59,7 @@ public struct TransportRequest: Sendable {
   ///   - headers: Header values by lower-case name.
   ///   - body: The bytes to send.
   ///   - timeout: How long the answer's head may take, from the start of the request. The body has no limit of its own.
-  public init(
+  package init(
     _ method: Method, _ path: String, headers: [String: String] = [:], body: Body = .none,
     timeout: Duration = .seconds(120)
   ) {
@@ -72,13 +72,13 @@ public struct TransportRequest: Sendable {
 }
 
 /// An answer whose body is still arriving.
-public struct TransportResponse: Sendable {
+package struct TransportResponse: Sendable {
   /// The HTTP status.
-  public var status: Int
+  package var status: Int
   /// Header values by lower-case name. Of a repeated field, the last value.
-  public var headers: [String: String]
+  package var headers: [String: String]
   /// The body, which arrives as it is read. Releasing it unread cancels the request.
-  public var body: TransportBody
+  package var body: TransportBody
 
   /// Creates an answer, for a transport of your own.
   ///
@@ -86,7 +86,7 @@ public struct TransportResponse: Sendable {
   ///   - status: The HTTP status.
   ///   - headers: Header values by lower-case name.
   ///   - body: The body, which may still be arriving.
-  public init(status: Int, headers: [String: String], body: TransportBody) {
+  package init(status: Int, headers: [String: String], body: TransportBody) {
     self.status = status
     self.headers = headers
     self.body = body
