@@ -155,6 +155,7 @@ public final class ZDCUserManager: Sendable {
       var contact = try transaction.contacts.contact(of: user)
       try body(&contact, try IdentityChain.links(chain, of: user))
       try transaction.contacts.set(contact, of: user)
+      if contact.isBlocked { try MemberHeadStore.removeAll(of: user, transaction) }
     }
     return try await known(user)
   }

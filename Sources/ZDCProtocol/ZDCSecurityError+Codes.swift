@@ -98,9 +98,15 @@ extension ZDCSecurityError.Code {
   public static let commitChainBroken = Self(.commitChainBroken)
   /// The server shows an older history of a zone than it did before. The zone is frozen until
   /// `acceptServerState(ofZone:localUserID:)`.
+  ///
+  /// If `user` is set, a message of that member names a commit that the server does not show. Nothing is frozen then,
+  /// because the member may be wrong: ask them.
   public static let zoneRollback = Self(.zoneRollback)
   /// The server shows another history of a zone than it did before. The zone is frozen until
   /// `acceptServerState(ofZone:localUserID:)`.
+  ///
+  /// A message of a member may also name a commit that this device's history does not contain. `user` is that member,
+  /// and nothing is frozen, because the member may be wrong: ask them.
   public static let zoneForkDetected = Self(.zoneForkDetected)
   /// The server has lost commits of this device that it had accepted. The zone is frozen until
   /// `acceptServerState(ofZone:localUserID:)`.

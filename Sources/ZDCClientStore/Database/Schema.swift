@@ -38,6 +38,7 @@ package enum FrameworkSchema {
     migrator.registerMigration("zdc.links") { db in try db.execute(sql: expectedHead) }
     migrator.registerMigration("zdc.mounts") { db in try db.execute(sql: mounts) }
     migrator.registerMigration("zdc.messages") { db in try db.execute(sql: messages) }
+    migrator.registerMigration("zdc.memberHeads") { db in try db.execute(sql: memberHeads) }
   }
 
   /// The verified log, one hash per commit. It shows where a server's log diverges, and whether this device made the

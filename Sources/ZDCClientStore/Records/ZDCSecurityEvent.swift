@@ -3,6 +3,10 @@ public import ZDCProtocol
 
 /// Evidence of something impossible that a server presented, as recorded when it was detected (PROTOCOL 3.13).
 ///
+/// A member of a zone can report one, too: each message names the last commits that its sender has verified in the zones
+/// that sender and recipient share. If a `zoneForkDetected` or `zoneRollback` names a user and its zone is not frozen,
+/// that member and the server contradict each other, and either may be wrong.
+///
 /// An event is history. For the present state, see ``ZDCSyncManager/frozenZones(localUserID:)`` and
 /// ``ZDCNodeExplanation/quarantine``.
 public struct ZDCSecurityEvent: Sendable, Hashable {

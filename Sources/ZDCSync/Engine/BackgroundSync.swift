@@ -178,6 +178,9 @@ actor BackgroundSync {
       } else {
         pause.endIfOfConnection()
         messagePause = Pause()
+        for zone in try await scheduler.zonesBehindMembers() {
+          newJobs.yield { [scheduler] in await scheduler.worker(zone).pullForMember() }
+        }
       }
     } catch {
       failed(error)

@@ -9,7 +9,8 @@ extension SyncScheduler {
     try await zones().first { $0.trunk == .inbox && $0.owner == nil }
   }
 
-  /// Takes over the pending messages, if the server says that there are any.
+  /// Takes over the pending messages, if the server says that there are any, and pulls the zones of which they name
+  /// heads that this device does not have.
   func takeMessages(newest: UInt64?, into round: inout ZoneRound<ZDCPullSummary>) async throws {
     guard newest != nil, let inbox = try await inbox() else { return }
     do {
@@ -17,13 +18,30 @@ extension SyncScheduler {
     } catch {
       try round.add(inbox.id, Result<Void, any Error>.failure(error)) { _, _ in }
     }
+    try await pullZonesBehindMembers(into: &round)
   }
 
-  /// Takes over the pending messages, as one round.
+  private func pullZonesBehindMembers(into round: inout ZoneRound<ZDCPullSummary>) async throws {
+    let zones = try await zonesBehindMembers()
+    guard !zones.isEmpty else { return }
+    try await round.run(zones.map { worker($0) }, atOnce: Self.zonesAtOnce, { try await $0.pull() }) { $0.take($1) }
+  }
+
+  /// Takes over the pending messages, as one round, and pulls the zones of which they name heads that this device does
+  /// not have. In the background, the caller has these zones pulled.
   package func messageRound(inBackground: Bool = false) async throws -> ZoneRound<ZDCPullSummary> {
     guard let inbox = try await inbox() else { return ZoneRound(ZDCPullSummary(), inBackground: inBackground) }
-    return try await pullRound(of: [inbox.id], inBackground: inBackground) { worker, _ in
+    var round = try await pullRound(of: [inbox.id], inBackground: inBackground) { worker, _ in
       try await worker.takeMessages()
+    }
+    if !inBackground { try await pullZonesBehindMembers(into: &round) }
+    return round
+  }
+
+  /// Returns the zones of which a member has named a head that this device neither has nor has asked for.
+  package func zonesBehindMembers() async throws -> [Int64] {
+    try await session.database.asyncRead { [session] transaction in
+      try MemberHeadStore.zonesToPull(localUser: session.localUser, tree: session.appTreeID, transaction)
     }
   }
 }

@@ -104,6 +104,7 @@ extension ZDCSyncManager {
       if isBlocking { try await session.api.setSender(sender, to: .blocked, in: inbox.zone.tree) }
       try await session.database.asyncReadWrite { transaction in
         try transaction.messages.setKnown(false, sender, localUser: session.localUser, tree: session.appTreeID)
+        try MemberHeadStore.removeAll(of: sender, localUser: session.localUser, transaction)
       }
       for message in try await session.waitingMessages(in: inbox.zone.tree) where message.sender == sender {
         try await session.api.deleteMessage(message.name, in: inbox.zone.tree)

@@ -9,9 +9,9 @@ internal import ZDCTransfers
 
 /// Takes messages over from the mailbox into the inbox, an ordinary zone.
 ///
-/// It writes no messages to the database: a commit puts the messages' nodes, and the server drops the envelopes with it.
-/// If the process ends in between, the envelopes are still in the mailbox, or the nodes are in the log. The pull that
-/// follows announces them.
+/// It writes no messages to the database, only the heads that they name: a commit puts the messages' nodes, and the
+/// server drops the envelopes with it. If the process ends in between, the envelopes are still in the mailbox, or the
+/// nodes are in the log. The pull that follows announces them.
 struct MessageReceiver: Sendable {
   let session: SyncSession
   let zone: Int64
@@ -41,6 +41,7 @@ struct MessageReceiver: Sendable {
     let opened = try await open(envelopes, inbox, &taken)
     taken.hasMore = !envelopes.isEmpty && (waiting.count > envelopes.count || envelopes.count < names.count)
     guard !opened.isEmpty else { return taken }
+    try await take(headsOf: opened)
     try await commit(opened, inbox, &taken)
     return taken
   }
@@ -157,6 +158,18 @@ struct MessageReceiver: Sendable {
     session.events.report(error)
     try await session.database.asyncReadWrite { [session, zone] transaction in
       try transaction.record(error, localUser: session.localUser, zone: zone, atMs: session.now())
+    }
+  }
+
+  /// Compares the heads that the senders name with the verified logs. The server drops the envelopes with the commit
+  /// that follows, so the heads are stored before.
+  private func take(headsOf messages: [MessageBody]) async throws {
+    guard messages.contains(where: { !$0.fields.heads.isEmpty }) else { return }
+    try await session.database.asyncReadWrite { [session] transaction in
+      let members = MemberHeads(session: session, transaction: transaction)
+      for fields in messages.map(\.fields) {
+        for head in fields.heads { try members.take(head.seq, head.hash, of: head.zone, from: fields.sender) }
+      }
     }
   }
 

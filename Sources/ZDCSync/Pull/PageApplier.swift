@@ -55,6 +55,7 @@ package struct PageApplier {
       if !deleted.isEmpty, !isOwn { try readAgain(state.moved.keys, outside: deleted) }
     }
     try transaction.zones.update(row)
+    if count > 0 { try MemberHeads(session: session, transaction: transaction).settle(row) }
     if row.isClosed, count > 0 {
       try end(receivedMs: page.commits.last?.receivedMs ?? 0)
       return count

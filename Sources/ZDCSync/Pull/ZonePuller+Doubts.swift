@@ -34,19 +34,23 @@ extension ZoneRow {
 extension ZonePuller {
   package func follow(_ page: CommitPage?, _ pages: RoundPages? = nil) async throws -> Pulled {
     try await waiting {
-      guard let row = try await zoneRow(), mayFollow(row, hasPage: page != nil) else { return Pulled() }
+      guard let (row, named) = try await rowAndMemberHeads(), mayFollow(row, hasPage: page != nil) else {
+        return Pulled()
+      }
       if row.isClosed || row.hasLostAccess(session.user) { return try await endAccess(row) }
       var summary = ZDCPullSummary()
       var left = DeferredNodes()
       try await retryDelegateCalls(&summary, &left)
       do {
-        try await followTwice(page, pages, &summary, &left)
+        // The pages of the round may have been requested before a member named a head.
+        try await followTwice(page, named.isEmpty ? pages : nil, &summary, &left)
       } catch let error as ZDCSecurityError where row.frozen != nil && HeadRules.isAboutLog(error.code) {
         // The zone is frozen as before the launch, and the user already knows.
         session.retriedFrozen.withLock { _ = $0.insert(zone) }
         return Pulled()
       }
       try await lift(row)
+      if page == nil { try await settle(named) }
       await forgetIfLost(row)
       return Pulled(summary: summary, refusal: left.refusal)
     }

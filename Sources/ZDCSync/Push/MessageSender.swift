@@ -160,6 +160,7 @@ struct MessageSender: Sendable {
   private func seal(_ letters: [Letter]) async throws -> [StoredEnvelope] {
     try await session.database.asyncReadWrite { [session] transaction in
       let device = try transaction.sendingDevice(session.localUserID)
+      let heads = try NamedHeads(session: session, transaction: transaction)
       var envelopes: [StoredEnvelope] = []
       for letter in letters {
         guard var row = try transaction.operations.operation(id: letter.operation.id), row.state == .pending else {
@@ -167,9 +168,11 @@ struct MessageSender: Sendable {
         }
         let seq = try transaction.messages.nextSeq(
           to: letter.recipient, localUser: session.localUser, tree: session.appTreeID)
+        var fields = letter.fields(session, device: device, seq: seq)
+        fields.heads = try heads.take(for: letter.recipient, messageSeq: seq)
         let envelope = StoredEnvelope(
           operation: row.id, recipient: letter.recipient, seq: seq,
-          bytes: try session.envelope(letter.fields(session, device: device, seq: seq), letter.key).bytes)
+          bytes: try session.envelope(fields, letter.key).bytes)
         try transaction.messages.insert(envelope)
         (row.state, row.reason, row.reasonDetail) = (.inFlight, .inFlight, nil)
         try transaction.operations.update(row)
@@ -250,6 +253,8 @@ struct MessageSender: Sendable {
     _ transaction: ZDCReadWriteTransaction
   ) throws {
     try transaction.messages.removeEnvelope(of: operation.id)
+    try NamedHeadStore(transaction).remove(
+      namedTo: envelope.recipient, messageSeq: envelope.seq, localUser: session.localUser, tree: session.appTreeID)
     try transaction.messages.giveBack(
       envelope.seq, to: envelope.recipient, localUser: session.localUser, tree: session.appTreeID)
     try pause(operation, detail: result.rawValue, transaction)

@@ -25,4 +25,15 @@ extension ZoneWorker {
       return pulled
     }
   }
+
+  /// Lets the background sync pull the zone, because a member has named a head that this device does not have.
+  func pullForMember() async {
+    do {
+      // A pull that is running may have asked the server before the head was stored.
+      try await step { handle(.headNamed(isKnown: false)) }
+      wake.signal()
+    } catch {
+      // The task was cancelled. The next list of zones finds the stored head.
+    }
+  }
 }

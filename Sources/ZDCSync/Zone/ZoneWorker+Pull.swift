@@ -58,7 +58,8 @@ extension ZoneWorker {
   /// The local state of a zone that the server has named.
   package struct Known: Sendable {
     package var head: ZoneHead?
-    /// Whether an earlier pull was interrupted between the log and its records, or calls to the app must be repeated.
+    /// Whether an earlier pull was interrupted between the log and its records, calls to the app must be repeated, or a
+    /// member has named a head since.
     var isUnfinished: Bool
     /// Whether the zone is frozen, its key is missing, or the server's answers could not be followed.
     var hasProblem: Bool
@@ -69,6 +70,7 @@ extension ZoneWorker {
       isUnfinished =
         try transaction.leaves(zone: row.id).pendingCount() > 0
         || !transaction.delegateFailures.isEmpty(zone: row.id)
+        || (row.frozen == nil && MemberHeadStore.isPullDue(zone: row.id, transaction))
     }
   }
 

@@ -36,14 +36,16 @@ struct HostileMessageTests {
   }
 
   /// Makes envelopes of Alice for Bob.
-  private struct Forger {
+  struct Forger {
     let session: SyncSession
     let bob: UserID
     let key: RecipientKey
 
-    init(_ pair: Pair) async throws {
-      session = try await pair.alice.syncManager.engine(for: try pair.alice.localUserID).session
-      bob = try pair.bob.userID
+    init(_ pair: Pair) async throws { try await self.init(alice: pair.alice, bob: pair.bob) }
+
+    init(alice: TestDevice, bob recipient: TestDevice) async throws {
+      session = try await alice.syncManager.engine(for: try alice.localUserID).session
+      bob = try recipient.userID
       key = try #require(try await session.identities.recipients([bob], own: session.keys).keys[bob])
     }
 
