@@ -1,4 +1,5 @@
 import Foundation
+import ZeroDarkCloud
 
 /// A sync status that is shown next to a list or a task.
 public enum Badge: String, Codable, Hashable, Sendable, CaseIterable {
@@ -16,7 +17,7 @@ public enum Badge: String, Codable, Hashable, Sendable, CaseIterable {
 public struct ListItem: Identifiable, Hashable, Sendable {
   /// Its node's id on this device.
   public let id: String
-  /// Its node's name.
+  /// The name of its node, or the title that another user has given it.
   public let title: String
   /// When it was created.
   public let created: Date
@@ -24,6 +25,66 @@ public struct ListItem: Identifiable, Hashable, Sendable {
   public let counts: List.Counts
   /// Its sync status. Changes of its tasks count too.
   public let badges: Set<Badge>
+  /// Everyone with access, the owner first; empty for a list that is not shared.
+  public let members: [Member]
+  /// Whether it belongs to the account.
+  public let isOwn: Bool
+  /// Whether the user can change it.
+  public let canEdit: Bool
+  /// Whether it is or was shared, so that it cannot be deleted.
+  public let isBranch: Bool
+}
+
+/// A person with access to a list.
+public struct Member: Identifiable, Hashable, Sendable {
+  /// The person.
+  public let person: Person
+  /// Whether it is the user.
+  public let isUser: Bool
+  /// Whether the list is theirs.
+  public let isOwner: Bool
+  /// Whether they can change the list.
+  public let canEdit: Bool
+
+  /// The user ID.
+  public var id: String { person.id }
+}
+
+/// Another user, as this device knows them.
+public struct Person: Identifiable, Hashable, Sendable {
+  /// The user ID.
+  public let id: String
+  /// The name that the user has given them.
+  public let name: String?
+  /// The state of their identity; nil if this device has never met them.
+  public let identity: ZDCIdentityState?
+  /// Twelve groups of five digits. Both people see the same ones, unless an attacker stands between them.
+  public let safetyNumber: [String]
+
+  /// The name, or else the first characters of the ID.
+  public var label: String { name ?? String(id.prefix(8)) }
+}
+
+/// An invitation that the user has neither accepted nor declined.
+public struct InvitationItem: Identifiable, Hashable, Sendable {
+  /// Its message's id on this device.
+  public let id: String
+  /// The sender, who owns the list.
+  public let sender: Person
+  /// The title that the sender has given the list.
+  public let title: String
+  /// When it was received.
+  public let date: Date
+}
+
+/// A user whom the account does not know, and who has sent messages. All fields are unverified claims of the server.
+public struct UnknownSender: Identifiable, Hashable, Sendable {
+  /// The user ID.
+  public let id: String
+  /// The number of messages.
+  public let messages: Int
+  /// When the first message was sent.
+  public let date: Date
 }
 
 /// A task for display.
@@ -76,6 +137,8 @@ public struct Screen: Hashable, Sendable {
   public var tasks: [TaskItem] = []
   /// Edits and outcomes of conflicts, the latest first.
   public var activity: [Activity] = []
+  /// Pending invitations, the latest first.
+  public var invitations: [InvitationItem] = []
 }
 
 /// A node as the server stores it, with the title that only this device can read.

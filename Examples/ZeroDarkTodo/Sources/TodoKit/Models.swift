@@ -1,12 +1,14 @@
 import Foundation
 import ZeroDarkCloud
 
-/// A list in the database of this device. Its title is the name of its node.
+/// A list in the database of this device.
 public struct List: Codable, Hashable, Sendable {
   static let collection = "lists"
 
   /// When it was created.
   public var created: Date
+  /// The title of a list of another user. A list of the account has its node's name as title.
+  public var title: String?
   /// The number of its tasks, and of those that are done.
   public var counts = Counts()
 
@@ -97,4 +99,47 @@ struct Edit: Codable {
   /// An encoded ``ZDCChangeset`` that undoes the edit, or redoes it once it is undone.
   var changeset: Data
   var isUndone = false
+}
+
+/// An invitation to a list, from a message in the inbox.
+struct Invitation: Codable, Hashable {
+  static let collection = "invitations"
+
+  /// The verified sender of the message, and the owner of the list.
+  var senderID: String
+  /// The list's node in the sender's tree.
+  var cloudID: String
+  var title: String
+  var date: Date
+}
+
+/// The content of a message that invites to a list.
+struct InvitationCloudJSON: Codable {
+  private static let kind = "list-invitation"
+  private static let (maxBytes, maxTitleBytes, maxIDBytes) = (16_384, 1_000, 64)
+
+  private var kind = Self.kind
+  var title: String
+  var cloudID: String
+
+  init(title: String, cloudID: String) { (self.title, self.cloudID) = (title, cloudID) }
+
+  /// Reads a message, which may be anything: its sender is known, but need not use this app. Returns nil if it is no
+  /// invitation.
+  init?(message: Data) {
+    guard message.count <= Self.maxBytes, let json = try? JSONDecoder().decode(Self.self, from: message),
+      json.kind == Self.kind, (1...Self.maxTitleBytes).contains(json.title.utf8.count),
+      (1...Self.maxIDBytes).contains(json.cloudID.utf8.count),
+      json.cloudID.unicodeScalars.allSatisfy({ $0.isASCII && $0.properties.isAlphabetic || ("0"..."9").contains($0) })
+    else { return nil }
+    self = json
+  }
+}
+
+/// The name that the user of this device has given another user.
+struct Nickname: Codable {
+  static let collection = "names"
+  static let maxBytes = 200
+
+  var name: String
 }

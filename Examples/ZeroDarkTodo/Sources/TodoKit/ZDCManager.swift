@@ -3,7 +3,9 @@
 //  1. Open the framework                     5. Receive changes of other devices
 //  2. Accounts                               6. Download
 //  3. Change lists, tasks and photos         7. Conflicts
-//  4. Give the framework what it uploads     8. Read for display
+//  4. Give the framework what it uploads     8. Sharing
+//
+// Reading.swift has what the screens show.
 //
 // The tree of an account in the cloud. The server sees its shape, but neither names nor content:
 //
@@ -11,6 +13,10 @@
 //     Groceries            a list: its name is the title, its content JSON, its metadata the number of tasks
 //       6F1C…              a task: its name is random, its content JSON
 //         img              a photo with a thumbnail
+//   inbox:/
+//     k3o8…                an invitation to a list of another user
+//   detached:/
+//     9xq1…                a list of another user that the user has accepted, with its tasks
 //
 // Deleting a list deletes its tasks and their photos, here, in the cloud and on all other devices.
 
@@ -56,6 +62,8 @@ public final class ZDCManager: ZeroDarkCloudDelegate {
     database.register(List.self, inCollection: List.collection)
     database.register(Task.self, inCollection: Task.collection)
     database.register(Edit.self, inCollection: Edit.collection)
+    database.register(Invitation.self, inCollection: Invitation.collection)
+    database.register(Nickname.self, inCollection: Nickname.collection)
     return try zdc.unlockOrCreateDatabase(database)
   }
 
@@ -138,6 +146,7 @@ extension ZDCManager {
       let hasNoNode = { (key: String) in trees.allSatisfy { $0.node(id: key) == nil } }
       try transaction.removeObjects(List.self, inCollection: List.collection) { key, _ in hasNoNode(key) }
       try transaction.removeObjects(Task.self, inCollection: Task.collection) { key, _ in hasNoNode(key) }
+      try transaction.removeObjects(Invitation.self, inCollection: Invitation.collection) { key, _ in hasNoNode(key) }
       try transaction.removeObjects(Edit.self, inCollection: Edit.collection) { _, edit in !others.contains(edit.user) }
     }
   }
@@ -153,7 +162,7 @@ public struct Account: Sendable {
   /// The framework's managers.
   public let session: ZDCSession
 
-  private var tree: ZDCUserTree { session.tree(ofLocalUserID: user) }
+  var tree: ZDCUserTree { session.tree(ofLocalUserID: user) }
 
   /// The account's 24 words, which another device needs to log in.
   public func words() async throws -> [String] { try await session.localUserManager.accessWords(for: user) }
@@ -175,10 +184,14 @@ extension Account {
     }
   }
 
-  /// Renames a list. Its tasks stay where they are.
+  /// Renames a list. Its tasks stay where they are. A list of another user gets the title on this device only.
   public func renameList(_ listID: String, to title: String) async throws {
-    try await tree.write { _, cloud in
+    try await tree.write { transaction, cloud in
       var node = try cloud.existingNode(listID)
+      if node.trunk == .detached, var list = cloud.linkedObject(forNodeID: listID) as? List {
+        list.title = title
+        return transaction.setObject(list, forKey: listID, inCollection: List.collection)
+      }
       guard node.name != title, let parent = cloud.path(for: node)?.parent() else { return }
       node.name = cloud.conflictFreePath(parent.appendingComponent(title)).nodeName
       try cloud.modifyNode(node)
@@ -186,6 +199,8 @@ extension Account {
   }
 
   /// Deletes a list with its tasks and their photos.
+  ///
+  /// - Throws: `unsupportedShare` for a list that is or was shared, which this version of the framework cannot delete.
   public func deleteList(_ listID: String) async throws {
     try await tree.write { transaction, cloud in
       try cloud.delete(cloud.existingNode(listID))  // one operation deletes the branch
@@ -204,19 +219,7 @@ extension Account {
 
   /// Adds tasks at the end of a list, all in one transaction: a thousand take little longer than one.
   public func addTasks(_ tasks: [Task], to listID: String) async throws {
-    try await tree.write { transaction, cloud in
-      guard let path = cloud.path(forNodeID: listID) else { throw ZDCError(.nodeNotFound) }
-      var last = try cloud.tasks(of: listID).last?.task.rank
-      for var task in tasks {
-        (task.listID, task.rank) = (listID, Rank.between(last, nil))
-        task.clearChangeTracking()  // a new task has no changes that could be merged
-        last = task.rank
-        let node = try cloud.createNode(withPath: path.appendingComponent(UUID().uuidString))
-        transaction.setObject(task, forKey: node.uuid, inCollection: Task.collection)
-        try cloud.linkNodeID(node.uuid, toKey: node.uuid, inCollection: Task.collection)
-      }
-      try transaction.count(listID, cloud, uploads: true)
-    }
+    try await tree.write { transaction, cloud in _ = try transaction.add(tasks, to: listID, cloud) }
   }
 
   /// Changes a task and records the edit for undo.
@@ -250,8 +253,16 @@ extension Account {
 
   /// Moves a task to the end of another list. Its photo moves with it.
   ///
-  /// - Throws: `nodeNotFound` if the task or the list does not exist.
+  /// A node keeps its place below the list with which it is shared. If one of the two lists is shared, the task is
+  /// therefore copied and deleted. Its photo is downloaded first.
+  ///
+  /// - Throws: `nodeNotFound` if the task or the list does not exist; for a copy also the errors of a download.
   public func moveTask(_ taskID: String, toList listID: String) async throws {
+    let isCopied = try await tree.read { _, cloud in
+      let listIDs = [try cloud.task(taskID).listID, listID]
+      return Set(listIDs).count == 2 && cloud.sharedTreeRoots().contains { listIDs.contains($0.uuid) }
+    }
+    if isCopied { return try await copyTask(taskID, toList: listID) }
     try await tree.write { transaction, cloud in
       let node = try cloud.existingNode(taskID)
       var task = try cloud.task(taskID)
@@ -269,15 +280,19 @@ extension Account {
     }
   }
 
+  private func copyTask(_ taskID: String, toList listID: String) async throws {
+    let (photo, thumbnail) = (try await photo(of: taskID), try await thumbnail(of: taskID))
+    try await tree.write { transaction, cloud in
+      guard cloud.linkedObject(forNodeID: listID) is List else { throw ZDCError(.nodeNotFound) }
+      let copies = try transaction.add([try cloud.task(taskID)], to: listID, cloud)
+      if let photo { for copy in copies { try attach(photo, thumbnail, to: copy, cloud) } }
+      try transaction.deleteTask(taskID, cloud)
+    }
+  }
+
   /// Deletes a task and its photo.
   public func deleteTask(_ taskID: String) async throws {
-    try await tree.write { transaction, cloud in
-      let listID = try cloud.existingNode(taskID).parentID
-      // The node is linked to the object, so it is deleted with it, and its photo too.
-      transaction.removeObject(forKey: taskID, inCollection: Task.collection)
-      if let node = cloud.node(id: taskID) { try cloud.delete(node) }  // not downloaded yet: there was no object
-      if let listID { try transaction.count(listID, cloud, uploads: true) }
-    }
+    try await tree.write { transaction, cloud in try transaction.deleteTask(taskID, cloud) }
   }
 
   /// Attaches a photo to a task, or replaces the one that it has.
@@ -285,19 +300,21 @@ extension Account {
   /// The disk manager stores the photo, sealed, until it is uploaded; after that, as a cache. It is imported inside the
   /// transaction, so that there is no node without its photo. Import larger files before the transaction.
   public func attachPhoto(_ photo: Data, thumbnail: Data?, to taskID: String) async throws {
-    try await tree.write { _, cloud in
-      let node: ZDCNode
-      if let present = cloud.photoNode(of: taskID) {
-        node = present
-      } else {
-        guard let path = cloud.path(forNodeID: taskID) else { throw ZDCError(.nodeNotFound) }
-        node = try cloud.createNode(withPath: path.appendingComponent("img"))
-      }
-      try session.diskManager.importNodeData(.untilUploaded(photo), for: node)
-      try session.diskManager.importNodeThumbnail(.untilUploaded(thumbnail), for: node)
-      cloud.setTag(UUID().uuidString, forNodeID: node.uuid, withIdentifier: ZDCNode.photoVersion)
-      cloud.queueDataUpload(forNodeID: node.uuid, withChangeset: nil)
+    try await tree.write { _, cloud in try attach(photo, thumbnail, to: taskID, cloud) }
+  }
+
+  private func attach(_ photo: Data, _ thumbnail: Data?, to taskID: String, _ cloud: ZDCCloudTransaction) throws {
+    let node: ZDCNode
+    if let present = cloud.photoNode(of: taskID) {
+      node = present
+    } else {
+      guard let path = cloud.path(forNodeID: taskID) else { throw ZDCError(.nodeNotFound) }
+      node = try cloud.createNode(withPath: path.appendingComponent("img"))
     }
+    try session.diskManager.importNodeData(.untilUploaded(photo), for: node)
+    try session.diskManager.importNodeThumbnail(.untilUploaded(thumbnail), for: node)
+    cloud.setTag(UUID().uuidString, forNodeID: node.uuid, withIdentifier: ZDCNode.photoVersion)
+    cloud.queueDataUpload(forNodeID: node.uuid, withChangeset: nil)
   }
 
   /// Removes the photo of a task.
@@ -310,7 +327,7 @@ extension Account {
 
 extension ZDCNode {
   /// The tag with the version of a photo that was attached on this device. Its eTag is not known before the upload.
-  fileprivate static let photoVersion = "photoVersion"
+  static let photoVersion = "photoVersion"
 }
 
 extension ZDCDiskImport {
@@ -324,6 +341,32 @@ extension ZDCDiskImport {
 }
 
 extension ZDCReadWriteTransaction {
+  /// Creates tasks at the end of a list, and returns the ids of their nodes.
+  fileprivate func add(_ tasks: [Task], to listID: String, _ cloud: ZDCCloudTransaction) throws -> [String] {
+    guard let path = cloud.path(forNodeID: listID) else { throw ZDCError(.nodeNotFound) }
+    var last = try cloud.tasks(of: listID).last?.task.rank
+    let ids = try tasks.map { task in
+      var task = task
+      (task.listID, task.rank) = (listID, Rank.between(last, nil))
+      task.clearChangeTracking()  // a new task has no changes that could be merged
+      last = task.rank
+      let node = try cloud.createNode(withPath: path.appendingComponent(UUID().uuidString))
+      setObject(task, forKey: node.uuid, inCollection: Task.collection)
+      try cloud.linkNodeID(node.uuid, toKey: node.uuid, inCollection: Task.collection)
+      return node.uuid
+    }
+    try count(listID, cloud, uploads: true)
+    return ids
+  }
+
+  fileprivate func deleteTask(_ taskID: String, _ cloud: ZDCCloudTransaction) throws {
+    let listID = try cloud.existingNode(taskID).parentID
+    // The node is linked to the object, so it is deleted with it, and its photo too.
+    removeObject(forKey: taskID, inCollection: Task.collection)
+    if let node = cloud.node(id: taskID) { try cloud.delete(node) }  // not downloaded yet: there was no object
+    if let listID { try count(listID, cloud, uploads: true) }
+  }
+
   /// Stores a changed task, and queues the upload of its node.
   fileprivate func store(
     _ task: Task, _ taskID: String, _ cloud: ZDCCloudTransaction, changeset: ZDCChangeset?
@@ -404,7 +447,7 @@ extension ZDCManager {
   public func thumbnail(
     for node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadTransaction
   ) throws -> ZDCData? {
-    guard path.pathComponents.count == 3 else { return nil }
+    guard NodeKind(path) == .photo else { return nil }
     return try session.diskManager.nodeThumbnail(node)?.cryptoFile.map(ZDCData.init(cryptoFile:))
   }
 
@@ -417,21 +460,40 @@ extension ZDCManager {
 // MARK: - 5. Receive changes of other devices
 
 // The framework has verified each change before it calls one of these functions, in the transaction that applies it.
-// It knows the tree, but no content: the app decides what to download.
+// It knows the tree, but no content: the app decides what to download. A change of another member of a shared list
+// arrives like that of another device.
+
+/// The app's meaning of a node, which follows from its place.
+private enum NodeKind {
+  case list, task, photo, message, unknown
+
+  init(_ path: ZDCTreesystemPath) {
+    switch (path.trunk, path.pathComponents.count) {
+    case (.inbox, 1), (.outbox, 1): self = .message
+    case (.home, 1), (.detached, 1): self = .list
+    case (.home, 2), (.detached, 2): self = .task
+    case (.home, 3), (.detached, 3): self = .photo
+    default: self = .unknown
+    }
+  }
+}
+
 extension ZDCManager {
   /// Another device created a list, a task or a photo.
   public func didDiscoverNewNode(
     _ node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction
   ) throws {
     let cloud = try cloud(of: node, transaction)
-    switch path.pathComponents.count {
-    case 1:
+    switch NodeKind(path) {
+    case .list where path.trunk == .home:
       // The title is known already. The rest follows with the download.
       transaction.setObject(List(created: Date()), forKey: node.uuid, inCollection: List.collection)
       try cloud.linkNodeID(node.uuid, toKey: node.uuid, inCollection: List.collection)
       cloud.markNodeAsNeedsDownload(node.uuid, components: .all)
-    case 2: cloud.markNodeAsNeedsDownload(node.uuid, components: .data)
-    default: break  // a photo is downloaded when the user looks at it
+    case .task: cloud.markNodeAsNeedsDownload(node.uuid, components: .data)
+    case .message where path.trunk == .inbox: cloud.markNodeAsNeedsDownload(node.uuid, components: .data)
+    // `accept` in section 8 stores a list of another user. A photo is downloaded when the user looks at it.
+    case .list, .message, .photo, .unknown: break
     }
   }
 
@@ -439,10 +501,11 @@ extension ZDCManager {
   public func didDiscoverModifiedNode(
     _ node: ZDCNode, with change: ZDCNodeChange, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction
   ) throws {
-    guard change == .data else { return }
-    switch path.pathComponents.count {
-    case 1, 2: try cloud(of: node, transaction).markNodeAsNeedsDownload(node.uuid, components: .all)
-    default: try forgetPhoto(node, cloud(of: node, transaction))
+    guard change == .data else { return }  // new members or rights are shown as soon as they are stored
+    switch NodeKind(path) {
+    case .list, .task: try cloud(of: node, transaction).markNodeAsNeedsDownload(node.uuid, components: .all)
+    case .photo: try forgetPhoto(node, cloud(of: node, transaction))
+    case .message, .unknown: break
     }
   }
 
@@ -457,19 +520,23 @@ extension ZDCManager {
     transaction.setObject(task, forKey: node.uuid, inCollection: Task.collection)
   }
 
-  /// Another device deleted a node with everything below it. The framework deletes files of the disk manager.
+  /// Another device deleted a node with everything below it, or the user has lost access to a list of another user. The
+  /// framework deletes files of the disk manager.
   public func didDiscoverDeletedNode(
     _ node: ZDCNode, at path: ZDCTreesystemPath, timestamp: Date?, transaction: ZDCReadWriteTransaction
   ) throws {
-    switch path.pathComponents.count {
-    case 1: try transaction.removeList(node.uuid)
-    case 2:
+    let cloud = try cloud(of: node, transaction)
+    switch NodeKind(path) {
+    case .list:
+      try transaction.removeList(node.uuid)
+      try transaction.removeInvitations(to: node, cloud)
+    case .task:
       transaction.removeObject(forKey: node.uuid, inCollection: Task.collection)
-      let cloud = try cloud(of: node, transaction)
       if let listID = node.parentID, cloud.hasPendingDataUploads(forNodeID: listID) {
         try transaction.count(listID, cloud, uploads: false)  // the waiting upload takes the new number
       }
-    default: break
+    case .message: transaction.removeObject(forKey: node.uuid, inCollection: Invitation.collection)
+    case .photo, .unknown: break
     }
   }
 
@@ -479,6 +546,10 @@ extension ZDCManager {
     _ node: ZDCNode, dirtyAncestors: [String], timestamp: Date?, transaction: ZDCReadWriteTransaction
   ) throws {
     let cloud = try cloud(of: node, transaction)
+    if cloud.path(for: node).map(NodeKind.init) == .message {
+      try cloud.delete(node)
+      return
+    }
     let edited = dirtyAncestors.filter { cloud.linkedObject(forNodeID: $0) as? List == nil }
     if edited.isEmpty {
       try cloud.delete(node)
@@ -563,8 +634,13 @@ extension ZDCManager {
       let (data, metadata) = try cleartext(download.content.get())
       try await session.tree(ofLocalUserID: node.localUserID).write { transaction, cloud in
         // `download.node` dates from the request. In the meantime, the node may have been moved or deleted.
-        guard let listID = cloud.node(id: node.uuid)?.parentID else { return }
-        try store(data, metadata, of: node, in: listID, transaction, cloud)
+        guard let present = cloud.node(id: node.uuid), let path = cloud.path(for: present) else { return }
+        switch NodeKind(path) {
+        case .list: try storeList(data, metadata, node.uuid, transaction, cloud)
+        case .task: try storeTask(data, of: node, in: present.parentID, transaction, cloud)
+        case .message: try storeInvitation(data, present, transaction, cloud)
+        case .photo, .unknown: break
+        }
         cloud.unmarkNodeAsNeedsDownload(node.uuid, components: .all, ifETagMatches: node.eTag_data)
       }
       return true
@@ -586,23 +662,27 @@ extension ZDCManager {
     }
   }
 
-  private func store(
-    _ data: Data, _ metadata: Data, of node: ZDCNode, in parentID: String,
-    _ transaction: ZDCReadWriteTransaction, _ cloud: ZDCCloudTransaction
+  private func storeList(
+    _ data: Data, _ metadata: Data, _ listID: String, _ transaction: ZDCReadWriteTransaction,
+    _ cloud: ZDCCloudTransaction
   ) throws {
-    if cloud.linkedObject(forNodeID: node.uuid) is List {
-      let json = try JSONDecoder().decode(ListCloudJSON.self, from: data)
-      let counts = try JSONDecoder().decode(List.Counts.self, from: metadata)
-      transaction.setObject(
-        List(created: json.created, counts: counts), forKey: node.uuid, inCollection: List.collection)
-      try countAfterConflict(node.uuid, transaction, cloud)
-    } else {
-      let json = try JSONDecoder().decode(TaskCloudJSON.self, from: data)
-      let task = try merged(json.task(inList: parentID), of: node, cloud)
-      transaction.setObject(task, forKey: node.uuid, inCollection: Task.collection)
-      try cloud.linkNodeID(node.uuid, toKey: node.uuid, inCollection: Task.collection)
-      try countAfterConflict(task.listID, transaction, cloud)
-    }
+    guard var list = cloud.linkedObject(forNodeID: listID) as? List else { return }
+    list.created = try JSONDecoder().decode(ListCloudJSON.self, from: data).created
+    list.counts = try JSONDecoder().decode(List.Counts.self, from: metadata)
+    transaction.setObject(list, forKey: listID, inCollection: List.collection)
+    try countAfterConflict(listID, transaction, cloud)
+  }
+
+  private func storeTask(
+    _ data: Data, of node: ZDCNode, in listID: String?, _ transaction: ZDCReadWriteTransaction,
+    _ cloud: ZDCCloudTransaction
+  ) throws {
+    guard let listID else { return }
+    let json = try JSONDecoder().decode(TaskCloudJSON.self, from: data)
+    let task = try merged(json.task(inList: listID), of: node, cloud)
+    transaction.setObject(task, forKey: node.uuid, inCollection: Task.collection)
+    try cloud.linkNodeID(node.uuid, toKey: node.uuid, inCollection: Task.collection)
+    try countAfterConflict(listID, transaction, cloud)
   }
 }
 
@@ -618,19 +698,20 @@ extension ZDCManager {
   ) throws {
     guard conflict == .data else { return }
     let cloud = try cloud(of: node, transaction)
-    switch path.pathComponents.count {
-    case 1:
-      // List: the cloud wins. Its number of tasks does not include those of this device.
+    switch NodeKind(path) {
+    case .list:
+      // The cloud wins. Its number of tasks does not include those of this device.
       cloud.skipDataUploads(forNodeID: node.uuid)
       cloud.setTag(true, forNodeID: node.uuid, withIdentifier: "count")
       cloud.markNodeAsNeedsDownload(node.uuid, components: .all)
-    case 2:
-      // Task: download the other version, then merge.
+    case .task:
+      // Download the other version, then merge.
       cloud.markNodeAsNeedsDownload(node.uuid, components: .all)
-    default:
-      // Photo: the cloud wins.
+    case .photo:
+      // The cloud wins.
       cloud.skipDataUploads(forNodeID: node.uuid)
       try forgetPhoto(node, cloud)
+    case .message, .unknown: cloud.skipDataUploads(forNodeID: node.uuid)
     }
   }
 
@@ -695,252 +776,201 @@ extension ZDCReadWriteTransaction {
   }
 }
 
-// MARK: - 8. Read for display
+// MARK: - 8. Sharing
 
+// A list stays in the tree of its owner. The framework gives its members the list's key, and notifies them of changes
+// as it notifies the owner's other devices. They learn of the list from a message, whose format is the app's.
+//
+//   Alice                                                      Bob
+//   share: permissions for Bob, and a message after them
+//   data(forMessage:): the invitation            ──────────▶   if Alice is unknown: a request, until Bob accepts her
+//                                                              didDiscoverNewNode in the inbox, then a download
+//                                                              accept: from now on, the list is one of Bob's
 extension Account {
-  /// Reads a snapshot of the account, with the tasks of one list.
-  public func screen(list listID: String? = nil) async throws -> Screen {
-    try await tree.read { transaction, cloud in try screen(list: listID, transaction, cloud) }
-  }
-
-  /// Reads a snapshot without suspension. Reading does not wait for writers.
-  public func screenNow(list listID: String? = nil) throws -> Screen {
-    try tree.read { transaction, cloud in try screen(list: listID, transaction, cloud) }
-  }
-
-  /// Returns the current snapshot, and a new one after each commit that changes it.
-  public func screens(list listID: String? = nil) -> ZDCDatabaseValues<Screen> {
-    let zdc = session.zdc
-    return session.databaseManager.uiDatabaseConnection.values { transaction in
-      guard let cloud = zdc.cloudTransaction(transaction, forLocalUserID: user) else { return Screen() }
-      return try screen(list: listID, transaction, cloud)
-    }
-  }
-
-  private func screen(
-    list listID: String?, _ transaction: ZDCReadTransaction, _ cloud: ZDCCloudReadTransaction
-  ) throws -> Screen {
-    let waiting = try session.syncManager.syncingNodeIDs(forLocalUserID: user, transaction: transaction)
-    // An upload that a lost network interrupted keeps its progress.
-    let isPushing = session.syncManager.isPushingChanges(forLocalUserID: user)
-    let sending = isPushing ? session.progressManager.allUploadingNodeIDs(user) : []
-    let marked = Set(cloud.nodeIDsMarkedAsNeedsDownload(components: .data))
-    let journal = cloud.mergeJournal(limit: 200).filter(\.isShown)
-    let lost = Set(journal.filter(\.isUnseenLoss).map(\.nodeID))
-    let badges = { (nodeID: String) in
-      var badges: Set<Badge> = sending.contains(nodeID) ? [.syncing] : waiting.contains(nodeID) ? [.pending] : []
-      if lost.contains(nodeID) { badges.insert(.merged) }
-      if marked.contains(nodeID) { badges.insert(.needsDownload) }
-      return badges
-    }
-    return Screen(
-      lists: try cloud.lists(badges), tasks: try listID.map { try cloud.taskItems(of: $0, badges) } ?? [],
-      activity: try activity(journal, transaction, cloud))
-  }
-
-  private func activity(
-    _ journal: [ZDCMergeJournalEntry], _ transaction: ZDCReadTransaction, _ cloud: ZDCCloudReadTransaction
-  ) throws -> [Activity] {
-    var result = journal.map { $0.activity(cloud) }
-    try transaction.enumerateKeysAndObjects(Edit.self, inCollection: Edit.collection) { key, edit, _ in
-      guard edit.user == user else { return }
-      let exists = cloud.node(id: edit.taskID) != nil
-      result.append(
-        Activity(
-          id: key, kind: .edit, taskID: exists ? edit.taskID : nil, title: edit.title, change: edit.change,
-          date: edit.date, canUndo: exists, isUndone: edit.isUndone))
-    }
-    return result.sorted { $0.date > $1.date }
-  }
-
-  /// Maximum size of a photo and of a thumbnail, in bytes. Larger ones of other devices are not decrypted.
-  public static let maxPhotoBytes = 25_000_000
-
-  /// Returns the photo of a task: from this device, or else from the cloud. Nil if the task has none.
+  /// Fetches and verifies the keys of another user, who is then known on this device.
   ///
-  /// - Throws: `sectionTooLarge` above ``maxPhotoBytes``.
-  public func photo(of taskID: String) async throws -> Data? {
-    try await photoFile(of: taskID).map { try ZDCFileConversion.decryptCryptoFile(intoMemory: $0) }
+  /// - Throws: `userNotFound`; `invalidParameter` for the account's own ID.
+  @discardableResult
+  public func meet(_ userID: String) async throws -> Person {
+    guard userID != user else { throw ZDCError(.invalidParameter, detail: "this is the account's own ID") }
+    try await session.userManager.fetchUser(id: userID, for: user)
+    return try await tree.read { transaction, _ in transaction.person(userID, with: self) }
   }
 
-  /// Downloads the photo of a task unless this device has it already.
+  /// Gives a user access to a list, and invites them. For a member, it changes the permissions.
   ///
-  /// - Returns: Whether the task has a photo.
-  /// - Throws: `sectionTooLarge` above ``maxPhotoBytes``.
-  public func downloadPhoto(of taskID: String) async throws -> Bool { try await photoFile(of: taskID) != nil }
-
-  private func photoFile(of taskID: String) async throws -> ZDCCryptoFile? {
-    guard let node = try await photoNode(of: taskID) else { return nil }
-    if let file = session.diskManager.nodeData(node)?.cryptoFile { return try checkSize(file) }
-    guard node.cloudDataInfo?.dataSize ?? 0 <= Self.maxPhotoBytes else { throw ZDCError(.sectionTooLarge) }
-    let options = ZDCDownloadOptions()
-    options.cacheToDiskManager = true
-    return try checkSize(try await session.downloadManager.downloadNodeData(node, options: options).cryptoFile)
-  }
-
-  private func checkSize(_ file: ZDCCryptoFile) throws -> ZDCCryptoFile {
-    guard file.cleartextFileSize <= Self.maxPhotoBytes else { throw ZDCError(.sectionTooLarge) }
-    return file
-  }
-
-  /// Returns the downloaded fraction of a task's photo, or nil if no download runs.
-  public func photoProgress(of taskID: String) async throws -> Double? {
-    guard let node = try await photoNode(of: taskID) else { return nil }
-    return session.progressManager.dataDownloadProgress(forNodeID: node.uuid)?.fractionCompleted
-  }
-
-  /// Returns the thumbnail of a task's photo, which is downloaded without the photo.
-  public func thumbnail(of taskID: String) async throws -> Data? {
-    guard let node = try await photoNode(of: taskID) else { return nil }
-    if let stored = session.diskManager.nodeThumbnail(node) {
-      return try stored.cryptoFile.map { try ZDCFileConversion.decryptCryptoFile(intoMemory: checkSize($0)) }
-    }
-    let options = ZDCDownloadOptions()
-    options.cacheToDiskManager = true
-    return try await session.downloadManager.downloadNodeMeta(node, components: .thumbnail, options: options).thumbnail
-  }
-
-  /// Returns the queued operations of a task and its photo, and what each is waiting for.
-  public func explain(_ taskID: String) async throws -> [ZDCOperationExplanation] {
-    try await tree.read { _, cloud in
-      let nodes = [taskID, cloud.photoNode(of: taskID)?.uuid].compactMap(\.self)
-      return nodes.flatMap { cloud.explain(nodeID: $0)?.operations ?? [] }
+  /// Both are queued here and now. The message depends on the permissions, so it never arrives before them.
+  ///
+  /// - Throws: `notAllowed` for a list of another user; `identityChangedNeedsAcceptance` for a person who was verified and
+  ///   has new words since; the errors of ``meet(_:)``.
+  public func share(_ listID: String, with userID: String, canEdit: Bool = true) async throws {
+    try await meet(userID)
+    try await tree.write { _, cloud in
+      let isMember = try cloud.existingNode(listID).shareList.hasShareItem(forUserID: userID)
+      var item = ZDCShareItem()
+      item.addPermission(.read)
+      if canEdit { item.addPermission(.write) }
+      let operations = try cloud.share(nodeID: listID, withUserID: userID, item: item)
+      // A change of permissions needs no invitation. Sharing again without a change invites again.
+      guard !isMember || operations.isEmpty, try cloud.queuedInvitations(of: userID, to: listID).isEmpty,
+        let person = cloud.user(id: userID)
+      else { return }
+      let message = try cloud.sendMessage(toRecipients: [person], withDependencies: operations)
+      cloud.setTag(listID, forNodeID: message.uuid, withIdentifier: ZDCNode.invitedList)
+      cloud.setTag(userID, forNodeID: message.uuid, withIdentifier: ZDCNode.invitedUser)
     }
   }
 
-  /// Downloads a list or a task in the form in which the server stores it.
-  public func sealed(_ nodeID: String) async throws -> SealedNode {
-    let (node, parent, title) = try await tree.read { _, cloud in
-      let node = try cloud.existingNode(nodeID)
-      let title = (cloud.linkedObject(forNodeID: nodeID) as? Task)?.title ?? node.name ?? ""
-      return (node, cloud.parentNode(node), title)
+  /// Ends a user's access to a list.
+  ///
+  /// The list gets a new key, so they can read nothing that is written from then on. Their devices may have copied
+  /// whatever they could read before.
+  public func remove(_ userID: String, from listID: String) async throws {
+    try await tree.write { _, cloud in
+      for message in try cloud.queuedInvitations(of: userID, to: listID) { try cloud.delete(message) }
+      try cloud.unshare(nodeID: listID, withUserID: userID)
     }
-    let (_, file) = try await session.downloadManager.downloadNodeData(node)
-    defer { session.diskManager.deleteFileIfUnmanaged(file.fileURL) }
-    let bytes = try Data(contentsOf: file.fileURL, options: .mappedIfSafe)
-    return SealedNode(
-      title: title, cloudID: node.cloudID, parentCloudID: parent?.cloudID ?? "", bytes: bytes.count,
-      beginning: Data(bytes.prefix(256)))
   }
 
-  private func photoNode(of taskID: String) async throws -> ZDCNode? {
-    try await tree.read { _, cloud in cloud.photoNode(of: taskID) }
+  /// Accepts an invitation: the list and its tasks arrive, and changes by other members from now on.
+  ///
+  /// The invitation stays in the inbox until the user leaves the list, because each of the user's devices accepts for
+  /// itself.
+  ///
+  /// - Returns: The id of the list's node.
+  /// - Throws: `ServerError` with `notFound` if the user has no access to the list, or no longer.
+  @discardableResult
+  public func accept(_ invitationID: String) async throws -> String {
+    let invitation = try await tree.read { _, cloud in try cloud.invitation(invitationID) }
+    // From here on, the list is part of each sync.
+    let node = try await session.syncManager.acceptTree(
+      ofUserID: invitation.senderID, cloudID: invitation.cloudID, forLocalUserID: user)
+    try await tree.write { transaction, cloud in
+      guard !cloud.isNodeLinked(node.uuid) else { return }
+      // The list's name is in a part of the owner's tree that the user cannot read.
+      let list = List(created: Date(), title: invitation.title)
+      transaction.setObject(list, forKey: node.uuid, inCollection: List.collection)
+      try cloud.linkNodeID(node.uuid, toKey: node.uuid, inCollection: List.collection)
+      cloud.markNodeAsNeedsDownload(node.uuid, components: .all)
+    }
+    return node.uuid
   }
+
+  /// Deletes an invitation on all devices of the user. The sender is not notified.
+  public func decline(_ invitationID: String) async throws {
+    try await tree.write { transaction, cloud in
+      _ = try cloud.invitation(invitationID)
+      // The message is linked to the object, so it is deleted with it.
+      transaction.removeObject(forKey: invitationID, inCollection: Invitation.collection)
+    }
+  }
+
+  /// Leaves a list of another user. It disappears from all devices of the user as soon as the server has the change.
+  ///
+  /// - Throws: `invalidParameter` for a list of the user, who can remove the others.
+  public func leave(_ listID: String) async throws {
+    try await tree.write { transaction, cloud in
+      let list = try cloud.existingNode(listID)
+      try cloud.unshare(nodeID: listID, withUserID: user)
+      try transaction.removeInvitations(to: list, cloud)
+    }
+  }
+}
+
+// Messages of users whom the account does not know are listed by the server, and not fetched. Everything in the list is
+// an unverified claim: show the ID, and let the user decide.
+extension Account {
+  /// Asks the server which unknown users have sent a message.
+  public func unknownSenders() async throws -> [UnknownSender] {
+    let requests = try await session.syncManager.messageRequests(forLocalUserID: user)
+    return Dictionary(grouping: requests, by: \.senderID)
+      .map { UnknownSender(id: $0, messages: $1.count, date: $1.map(\.date).min() ?? Date()) }
+      .sorted { ($0.date, $0.id) < ($1.date, $1.id) }
+  }
+
+  /// Receives the messages of an unknown user, now and later.
+  public func acceptSender(_ userID: String) async throws {
+    try await session.syncManager.acceptMessages(fromUserID: userID, forLocalUserID: user)
+  }
+
+  /// Deletes the messages of an unknown user. With `isBlocking`, the server refuses all later ones.
+  public func declineSender(_ userID: String, isBlocking: Bool = false) async throws {
+    try await session.syncManager.declineMessages(fromUserID: userID, isBlocking: isBlocking, forLocalUserID: user)
+  }
+
+  /// Records that the two people have compared their safety numbers.
+  public func verify(_ userID: String) async throws { try await session.userManager.verify(userID) }
+
+  /// Accepts that a verified person has new words.
+  public func acceptNewWords(of userID: String) async throws {
+    try await session.userManager.acceptIdentityChange(userID)
+  }
+
+  /// Gives another user a name, which only this device knows. An empty one removes it.
+  public func setName(_ name: String, of userID: String) async throws {
+    try await tree.write { transaction, _ in
+      if name.isEmpty { return transaction.removeObject(forKey: userID, inCollection: Nickname.collection) }
+      transaction.setObject(Nickname(name: name), forKey: userID, inCollection: Nickname.collection)
+    }
+  }
+}
+
+extension ZDCManager {
+  /// Returns the content of an invitation, once the permissions that it depends on are in the cloud.
+  public func data(forMessage message: ZDCNode, transaction: ZDCReadTransaction) throws -> ZDCData? {
+    guard let cloud = try zdc.cloudTransaction(transaction, forLocalUserID: message.localUserID),
+      let listID = cloud.tag(forNodeID: message.uuid, withIdentifier: ZDCNode.invitedList) as? String,
+      let list = cloud.node(id: listID)
+    else { return nil }
+    let invitation = InvitationCloudJSON(title: list.name ?? "", cloudID: list.cloudID)
+    return ZDCData(data: try JSONEncoder().encode(invitation))
+  }
+
+  /// The server has the message for the recipient. The app needs no copy of an invitation.
+  public func didSendMessage(
+    _ message: ZDCNode, toRecipient recipient: ZDCUser, transaction: ZDCReadWriteTransaction
+  ) throws {
+    try cloud(of: message, transaction).delete(message)
+  }
+
+  /// Stores an invitation. Any other message stays unread: a later version of the app may know its format.
+  private func storeInvitation(
+    _ data: Data, _ message: ZDCNode, _ transaction: ZDCReadWriteTransaction, _ cloud: ZDCCloudTransaction
+  ) throws {
+    guard let senderID = message.senderID, let json = InvitationCloudJSON(message: data) else { return }
+    let invitation = Invitation(
+      senderID: senderID, cloudID: json.cloudID, title: json.title, date: message.lastModified ?? Date())
+    transaction.setObject(invitation, forKey: message.uuid, inCollection: Invitation.collection)
+    try cloud.linkNodeID(message.uuid, toKey: message.uuid, inCollection: Invitation.collection)
+  }
+}
+
+extension ZDCNode {
+  /// Tags of an invitation's message on the device that sends it.
+  fileprivate static let (invitedList, invitedUser) = ("listNodeID", "userID")
 }
 
 extension ZDCCloudReadTransaction {
-  fileprivate func existingNode(_ nodeID: String) throws -> ZDCNode {
-    guard let node = node(id: nodeID) else { throw ZDCError(.nodeNotFound) }
-    return node
+  fileprivate func invitation(_ id: String) throws -> Invitation {
+    guard let invitation = linkedObject(forNodeID: id) as? Invitation else { throw ZDCError(.nodeNotFound) }
+    return invitation
   }
 
-  fileprivate func task(_ taskID: String) throws -> Task {
-    guard let task = linkedObject(forNodeID: taskID) as? Task else { throw ZDCError(.nodeNotFound) }
-    return task
-  }
-
-  fileprivate func photoNode(of taskID: String) -> ZDCNode? { node(name: "img", parentID: taskID) }
-
-  /// Returns the downloaded tasks of a list in their order.
-  fileprivate func tasks(of listID: String) throws -> [(id: String, task: Task)] {
-    try orderedTasks(of: listID).compactMap { node, task in task.map { (node.uuid, $0) } }
-  }
-
-  /// Returns the tasks in their order, then those that are not downloaded yet.
-  ///
-  /// All devices have the same order: where two tasks have one rank, the names of their nodes decide.
-  private func orderedTasks(of listID: String) throws -> [(node: ZDCNode, task: Task?)] {
-    try children(ofNodeID: listID)
-      .map { node in (node: node, task: linkedObject(forNodeID: node.uuid) as? Task) }
-      .sorted { ($0.task?.rank ?? "~", $0.node.name ?? "") < ($1.task?.rank ?? "~", $1.node.name ?? "") }
-  }
-
-  fileprivate func lists(_ badges: (String) -> Set<Badge>) throws -> [ListItem] {
-    guard let home = trunkNode(.home) else { return [] }
-    let items = try children(ofNodeID: home.uuid).compactMap { node -> ListItem? in
-      guard let list = linkedObject(forNodeID: node.uuid) as? List else { return nil }
-      return ListItem(
-        id: node.uuid, title: node.name ?? "", created: list.created, counts: list.counts, badges: badges(node.uuid))
-    }
-    return items.sorted { $0.title.localizedStandardCompare($1.title) == .orderedAscending }
-  }
-
-  fileprivate func taskItems(of listID: String, _ badges: (String) -> Set<Badge>) throws -> [TaskItem] {
-    try orderedTasks(of: listID).map { node, task in
-      let photo = hasChildren(node.uuid) ? photoNode(of: node.uuid) : nil
-      let ofPhoto = photo.map { badges($0.uuid).intersection([.merged]) } ?? []
-      return TaskItem(
-        id: node.uuid, task: task, photo: photo.map(photoVersion),
-        badges: badges(node.uuid).union(ofPhoto))
+  /// Returns the messages that invite a user to a list, and are not sent yet.
+  fileprivate func queuedInvitations(of userID: String, to listID: String) throws -> [ZDCNode] {
+    guard let outbox = trunkNode(.outbox) else { return [] }
+    return try children(ofNodeID: outbox.uuid).filter { message in
+      tag(forNodeID: message.uuid, withIdentifier: ZDCNode.invitedList) as? String == listID
+        && tag(forNodeID: message.uuid, withIdentifier: ZDCNode.invitedUser) as? String == userID
     }
   }
 }
 
-extension ZDCCloudReadTransaction {
-  /// A photo that was attached here has a local version, because several may be attached before one is uploaded.
-  private func photoVersion(_ node: ZDCNode) -> String {
-    tag(forNodeID: node.uuid, withIdentifier: ZDCNode.photoVersion) as? String ?? node.eTag_data ?? ""
-  }
-
-  /// Returns the task to which the journal entry of a task or a photo belongs; nil for a list.
-  fileprivate func taskID(of entry: ZDCMergeJournalEntry) -> String? {
-    let nodeIDs = [entry.nodeID, node(id: entry.nodeID)?.parentID].compactMap(\.self)
-    return nodeIDs.first { linkedObject(forNodeID: $0) is Task }
-  }
-}
-
-extension Task {
-  /// Describes the changes.
-  fileprivate func changes(to new: Task) -> String {
-    var words: [String] = []
-    if title != new.title { words.append("title") }
-    if details != new.details { words.append("details") }
-    if priority != new.priority { words.append("priority") }
-    if rank != new.rank { words.append("place") }
-    if isDone != new.isDone { return new.isDone ? "completed" : "opened again" }
-    return "changed " + words.joined(separator: ", ")
-  }
-}
-
-extension ZDCMergeJournalEntry {
-  /// A conflict of a list's content concerns its number of tasks only, which needs no attention.
-  fileprivate var isShown: Bool { kind != .cloudWon || result.path?.pathComponents.count != 1 }
-
-  /// Whether a change of another device replaced one of this device.
-  private var isLoss: Bool { kind == .cloudWon || report?.conflicts.isEmpty == false }
-
-  /// Whether the user has neither undone the loss nor dismissed it, which removes the entry.
-  fileprivate var isUnseenLoss: Bool { undoneAt == nil && isLoss }
-
-  fileprivate func activity(_ cloud: ZDCCloudReadTransaction) -> Activity {
-    let taskID = cloud.taskID(of: self)
-    let task = taskID.flatMap { cloud.linkedObject(forNodeID: $0) as? Task }
-    let name = result.path?.nodeName ?? mine.path?.nodeName ?? ""
-    let photo = name == "img" ? task.map { "Photo of \($0.title)" } ?? "Photo" : nil
-    return Activity(
-      id: id.uuidString, kind: isLoss ? .loss : .conflict, taskID: taskID, title: photo ?? task?.title ?? name,
-      change: outcome, date: date, canUndo: undoneAt == nil && canBeUndone, isUndone: undoneAt != nil)
-  }
-
-  private var canBeUndone: Bool {
-    switch kind {
-    case .merged: report?.lost != nil
-    case .cloudWon: content != nil
-    case .deletedHere, .accessLost: false
-    case .renamed, .moveDropped, .deletedInCloud: true
-    }
-  }
-
-  private var outcome: String {
-    switch kind {
-    case .merged where report?.conflicts.isEmpty == false: "merged; another device's change replaced yours"
-    case .merged: "merged with another device's change"
-    case .cloudWon: "replaced by another device's version"
-    case .renamed: "renamed, because another list has this title"
-    case .moveDropped: "moved by another device as well, which was first"
-    case .deletedInCloud: "deleted by another device, and kept because you changed it"
-    case .deletedHere: "deleted here while another device changed it"
-    case .accessLost: "not sent: you no longer have access"
+extension ZDCReadWriteTransaction {
+  /// Removes the invitations to a list that the user has left or can no longer read.
+  fileprivate func removeInvitations(to list: ZDCNode, _ cloud: ZDCCloudTransaction) throws {
+    try removeObjects(Invitation.self, inCollection: Invitation.collection) { key, invitation in
+      invitation.cloudID == list.cloudID && invitation.senderID == list.anchor?.userID && cloud.node(id: key) != nil
     }
   }
 }

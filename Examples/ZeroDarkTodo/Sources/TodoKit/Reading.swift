@@ -1,0 +1,314 @@
+import Foundation
+import ZeroDarkCloud
+
+// What screens show: snapshots of the database, and photos.
+
+extension Account {
+  /// Reads a snapshot of the account, with the tasks of one list.
+  public func screen(list listID: String? = nil) async throws -> Screen {
+    try await tree.read { transaction, cloud in try screen(list: listID, transaction, cloud) }
+  }
+
+  /// Reads a snapshot without suspension. Reading does not wait for writers.
+  public func screenNow(list listID: String? = nil) throws -> Screen {
+    try tree.read { transaction, cloud in try screen(list: listID, transaction, cloud) }
+  }
+
+  /// Returns the current snapshot, and a new one after each commit that changes it.
+  public func screens(list listID: String? = nil) -> ZDCDatabaseValues<Screen> {
+    let zdc = session.zdc
+    return session.databaseManager.uiDatabaseConnection.values { transaction in
+      guard let cloud = zdc.cloudTransaction(transaction, forLocalUserID: user) else { return Screen() }
+      return try screen(list: listID, transaction, cloud)
+    }
+  }
+
+  private func screen(
+    list listID: String?, _ transaction: ZDCReadTransaction, _ cloud: ZDCCloudReadTransaction
+  ) throws -> Screen {
+    let waiting = try session.syncManager.syncingNodeIDs(forLocalUserID: user, transaction: transaction)
+    // An upload that a lost network interrupted keeps its progress.
+    let isPushing = session.syncManager.isPushingChanges(forLocalUserID: user)
+    let sending = isPushing ? session.progressManager.allUploadingNodeIDs(user) : []
+    let marked = Set(cloud.nodeIDsMarkedAsNeedsDownload(components: .data))
+    let journal = cloud.mergeJournal(limit: 200).filter(\.isShown)
+    let lost = Set(journal.filter(\.isUnseenLoss).map(\.nodeID))
+    let badges = { (nodeID: String) in
+      var badges: Set<Badge> = sending.contains(nodeID) ? [.syncing] : waiting.contains(nodeID) ? [.pending] : []
+      if lost.contains(nodeID) { badges.insert(.merged) }
+      if marked.contains(nodeID) { badges.insert(.needsDownload) }
+      return badges
+    }
+    return Screen(
+      lists: try lists(badges, transaction, cloud), tasks: try listID.map { try cloud.taskItems(of: $0, badges) } ?? [],
+      activity: try activity(journal, transaction, cloud), invitations: try invitations(transaction, cloud))
+  }
+
+  private func activity(
+    _ journal: [ZDCMergeJournalEntry], _ transaction: ZDCReadTransaction, _ cloud: ZDCCloudReadTransaction
+  ) throws -> [Activity] {
+    var result = journal.map { $0.activity(cloud) }
+    try transaction.enumerateKeysAndObjects(Edit.self, inCollection: Edit.collection) { key, edit, _ in
+      guard edit.user == user else { return }
+      let exists = cloud.node(id: edit.taskID) != nil
+      result.append(
+        Activity(
+          id: key, kind: .edit, taskID: exists ? edit.taskID : nil, title: edit.title, change: edit.change,
+          date: edit.date, canUndo: exists, isUndone: edit.isUndone))
+    }
+    return result.sorted { $0.date > $1.date }
+  }
+
+  /// Maximum size of a photo and of a thumbnail, in bytes. Larger ones of other devices are not decrypted.
+  public static let maxPhotoBytes = 25_000_000
+
+  /// Returns the photo of a task: from this device, or else from the cloud. Nil if the task has none.
+  ///
+  /// - Throws: `sectionTooLarge` above ``maxPhotoBytes``.
+  public func photo(of taskID: String) async throws -> Data? {
+    try await photoFile(of: taskID).map { try ZDCFileConversion.decryptCryptoFile(intoMemory: $0) }
+  }
+
+  /// Downloads the photo of a task unless this device has it already.
+  ///
+  /// - Returns: Whether the task has a photo.
+  /// - Throws: `sectionTooLarge` above ``maxPhotoBytes``.
+  public func downloadPhoto(of taskID: String) async throws -> Bool { try await photoFile(of: taskID) != nil }
+
+  private func photoFile(of taskID: String) async throws -> ZDCCryptoFile? {
+    guard let node = try await photoNode(of: taskID) else { return nil }
+    if let file = session.diskManager.nodeData(node)?.cryptoFile { return try checkSize(file) }
+    guard node.cloudDataInfo?.dataSize ?? 0 <= Self.maxPhotoBytes else { throw ZDCError(.sectionTooLarge) }
+    let options = ZDCDownloadOptions()
+    options.cacheToDiskManager = true
+    return try checkSize(try await session.downloadManager.downloadNodeData(node, options: options).cryptoFile)
+  }
+
+  private func checkSize(_ file: ZDCCryptoFile) throws -> ZDCCryptoFile {
+    guard file.cleartextFileSize <= Self.maxPhotoBytes else { throw ZDCError(.sectionTooLarge) }
+    return file
+  }
+
+  /// Returns the downloaded fraction of a task's photo, or nil if no download runs.
+  public func photoProgress(of taskID: String) async throws -> Double? {
+    guard let node = try await photoNode(of: taskID) else { return nil }
+    return session.progressManager.dataDownloadProgress(forNodeID: node.uuid)?.fractionCompleted
+  }
+
+  /// Returns the thumbnail of a task's photo, which is downloaded without the photo.
+  public func thumbnail(of taskID: String) async throws -> Data? {
+    guard let node = try await photoNode(of: taskID) else { return nil }
+    if let stored = session.diskManager.nodeThumbnail(node) {
+      return try stored.cryptoFile.map { try ZDCFileConversion.decryptCryptoFile(intoMemory: checkSize($0)) }
+    }
+    let options = ZDCDownloadOptions()
+    options.cacheToDiskManager = true
+    return try await session.downloadManager.downloadNodeMeta(node, components: .thumbnail, options: options).thumbnail
+  }
+
+  /// Returns the queued operations of a task and its photo, and what each is waiting for.
+  public func explain(_ taskID: String) async throws -> [ZDCOperationExplanation] {
+    try await tree.read { _, cloud in
+      let nodes = [taskID, cloud.photoNode(of: taskID)?.uuid].compactMap(\.self)
+      return nodes.flatMap { cloud.explain(nodeID: $0)?.operations ?? [] }
+    }
+  }
+
+  /// Downloads a list or a task in the form in which the server stores it.
+  public func sealed(_ nodeID: String) async throws -> SealedNode {
+    let (node, parent, title) = try await tree.read { _, cloud in
+      let node = try cloud.existingNode(nodeID)
+      let object = cloud.linkedObject(forNodeID: nodeID)
+      let title = (object as? Task)?.title ?? (object as? List)?.title ?? node.name ?? ""
+      return (node, cloud.parentNode(node), title)
+    }
+    let (_, file) = try await session.downloadManager.downloadNodeData(node)
+    defer { session.diskManager.deleteFileIfUnmanaged(file.fileURL) }
+    let bytes = try Data(contentsOf: file.fileURL, options: .mappedIfSafe)
+    return SealedNode(
+      title: title, cloudID: node.cloudID, parentCloudID: parent?.cloudID ?? "", bytes: bytes.count,
+      beginning: Data(bytes.prefix(256)))
+  }
+
+  private func photoNode(of taskID: String) async throws -> ZDCNode? {
+    try await tree.read { _, cloud in cloud.photoNode(of: taskID) }
+  }
+}
+
+// Lists, the people with whom they are shared, and invitations.
+extension Account {
+  private func lists(
+    _ badges: (String) -> Set<Badge>, _ transaction: ZDCReadTransaction, _ cloud: ZDCCloudReadTransaction
+  ) throws -> [ListItem] {
+    let branches = cloud.sharedTreeRoots()
+    let own = try cloud.trunkNode(.home).map { try cloud.children(ofNodeID: $0.uuid) } ?? []
+    let branchIDs = Set(branches.map(\.uuid))
+    let items = (own + branches.filter { $0.trunk == .detached }).compactMap { node -> ListItem? in
+      guard let list = cloud.linkedObject(forNodeID: node.uuid) as? List else { return nil }
+      let rights = node.shareList.shareItem(forUserID: user)
+      return ListItem(
+        id: node.uuid, title: list.title ?? node.name ?? "", created: list.created, counts: list.counts,
+        badges: badges(node.uuid), members: members(of: node, transaction), isOwn: node.anchor == nil,
+        canEdit: rights?.hasPermission(.write) != false, isBranch: branchIDs.contains(node.uuid))
+    }
+    return items.sorted { $0.title.localizedStandardCompare($1.title) == .orderedAscending }
+  }
+
+  private func members(of list: ZDCNode, _ transaction: ZDCReadTransaction) -> [Member] {
+    guard list.shareList.count > 1 else { return [] }
+    let ownerID = list.anchor?.userID ?? user
+    let members = list.shareList.allUserIDs().map { userID in
+      Member(
+        person: transaction.person(userID, with: self), isUser: userID == user, isOwner: userID == ownerID,
+        canEdit: list.shareList.shareItem(forUserID: userID)?.hasPermission(.write) == true)
+    }
+    return members.sorted { ($0.isOwner ? 0 : 1, $0.id) < ($1.isOwner ? 0 : 1, $1.id) }
+  }
+
+  private func invitations(
+    _ transaction: ZDCReadTransaction, _ cloud: ZDCCloudReadTransaction
+  ) throws -> [InvitationItem] {
+    var result: [InvitationItem] = []
+    try transaction.enumerateKeysAndObjects(Invitation.self, inCollection: Invitation.collection) {
+      key, invitation, _ in
+      let list = cloud.node(cloudID: invitation.cloudID)
+      // Other accounts of this device have invitations too, and an accepted one stays in the inbox.
+      guard cloud.node(id: key) != nil, list.map({ cloud.isNodeLinked($0.uuid) }) != true else { return }
+      result.append(
+        InvitationItem(
+          id: key, sender: transaction.person(invitation.senderID, with: self), title: invitation.title,
+          date: invitation.date))
+    }
+    return result.sorted { ($0.date, $0.id) > ($1.date, $1.id) }
+  }
+
+  fileprivate func safetyNumber(with userID: String) -> [String] {
+    do {
+      return try session.userManager.safetyNumber(of: user, and: userID).groups
+    } catch {
+      return []  // not a user ID
+    }
+  }
+
+  /// Reads what this device knows about another user, without a network.
+  public func person(_ userID: String) throws -> Person {
+    try tree.read { transaction, _ in transaction.person(userID, with: self) }
+  }
+}
+
+extension ZDCReadTransaction {
+  /// Returns what this device knows about a user. A text that is no user ID has no safety number.
+  func person(_ userID: String, with account: Account) -> Person {
+    let name = object(forKey: userID, inCollection: Nickname.collection) as? Nickname
+    return Person(
+      id: userID, name: name?.name, identity: user(id: userID)?.identity,
+      safetyNumber: account.safetyNumber(with: userID))
+  }
+}
+
+extension ZDCCloudReadTransaction {
+  func existingNode(_ nodeID: String) throws -> ZDCNode {
+    guard let node = node(id: nodeID) else { throw ZDCError(.nodeNotFound) }
+    return node
+  }
+
+  func task(_ taskID: String) throws -> Task {
+    guard let task = linkedObject(forNodeID: taskID) as? Task else { throw ZDCError(.nodeNotFound) }
+    return task
+  }
+
+  func photoNode(of taskID: String) -> ZDCNode? { node(name: "img", parentID: taskID) }
+
+  /// Returns the downloaded tasks of a list in their order.
+  func tasks(of listID: String) throws -> [(id: String, task: Task)] {
+    try orderedTasks(of: listID).compactMap { node, task in task.map { (node.uuid, $0) } }
+  }
+
+  /// Returns the tasks in their order, then those that are not downloaded yet.
+  ///
+  /// All devices have the same order: where two tasks have one rank, the names of their nodes decide.
+  private func orderedTasks(of listID: String) throws -> [(node: ZDCNode, task: Task?)] {
+    try children(ofNodeID: listID)
+      .map { node in (node: node, task: linkedObject(forNodeID: node.uuid) as? Task) }
+      .sorted { ($0.task?.rank ?? "~", $0.node.name ?? "") < ($1.task?.rank ?? "~", $1.node.name ?? "") }
+  }
+
+  fileprivate func taskItems(of listID: String, _ badges: (String) -> Set<Badge>) throws -> [TaskItem] {
+    try orderedTasks(of: listID).map { node, task in
+      let photo = hasChildren(node.uuid) ? photoNode(of: node.uuid) : nil
+      let ofPhoto = photo.map { badges($0.uuid).intersection([.merged]) } ?? []
+      return TaskItem(
+        id: node.uuid, task: task, photo: photo.map(photoVersion),
+        badges: badges(node.uuid).union(ofPhoto))
+    }
+  }
+}
+
+extension ZDCCloudReadTransaction {
+  /// A photo that was attached here has a local version, because several may be attached before one is uploaded.
+  private func photoVersion(_ node: ZDCNode) -> String {
+    tag(forNodeID: node.uuid, withIdentifier: ZDCNode.photoVersion) as? String ?? node.eTag_data ?? ""
+  }
+
+  /// Returns the task to which the journal entry of a task or a photo belongs; nil for a list.
+  fileprivate func taskID(of entry: ZDCMergeJournalEntry) -> String? {
+    let nodeIDs = [entry.nodeID, node(id: entry.nodeID)?.parentID].compactMap(\.self)
+    return nodeIDs.first { linkedObject(forNodeID: $0) is Task }
+  }
+}
+
+extension Task {
+  /// Describes the changes.
+  func changes(to new: Task) -> String {
+    var words: [String] = []
+    if title != new.title { words.append("title") }
+    if details != new.details { words.append("details") }
+    if priority != new.priority { words.append("priority") }
+    if rank != new.rank { words.append("place") }
+    if isDone != new.isDone { return new.isDone ? "completed" : "opened again" }
+    return "changed " + words.joined(separator: ", ")
+  }
+}
+
+extension ZDCMergeJournalEntry {
+  /// A conflict of a list's content concerns its number of tasks only, which needs no attention.
+  fileprivate var isShown: Bool { kind != .cloudWon || result.path?.pathComponents.count != 1 }
+
+  /// Whether a change of another device replaced one of this device.
+  private var isLoss: Bool { kind == .cloudWon || report?.conflicts.isEmpty == false }
+
+  /// Whether the user has neither undone the loss nor dismissed it, which removes the entry.
+  fileprivate var isUnseenLoss: Bool { undoneAt == nil && isLoss }
+
+  fileprivate func activity(_ cloud: ZDCCloudReadTransaction) -> Activity {
+    let taskID = cloud.taskID(of: self)
+    let task = taskID.flatMap { cloud.linkedObject(forNodeID: $0) as? Task }
+    let name = result.path?.nodeName ?? mine.path?.nodeName ?? ""
+    let photo = name == "img" ? task.map { "Photo of \($0.title)" } ?? "Photo" : nil
+    return Activity(
+      id: id.uuidString, kind: isLoss ? .loss : .conflict, taskID: taskID, title: photo ?? task?.title ?? name,
+      change: outcome, date: date, canUndo: undoneAt == nil && canBeUndone, isUndone: undoneAt != nil)
+  }
+
+  private var canBeUndone: Bool {
+    switch kind {
+    case .merged: report?.lost != nil
+    case .cloudWon: content != nil
+    case .deletedHere, .accessLost: false
+    case .renamed, .moveDropped, .deletedInCloud: true
+    }
+  }
+
+  private var outcome: String {
+    switch kind {
+    case .merged where report?.conflicts.isEmpty == false: "merged; another device's change replaced yours"
+    case .merged: "merged with another device's change"
+    case .cloudWon: "replaced by another device's version"
+    case .renamed: "renamed, because another list has this title"
+    case .moveDropped: "moved by another device as well, which was first"
+    case .deletedInCloud: "deleted by another device, and kept because you changed it"
+    case .deletedHere: "deleted here while another device changed it"
+    case .accessLost: "not sent: you no longer have access"
+    }
+  }
+}
