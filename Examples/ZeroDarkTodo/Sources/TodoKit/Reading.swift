@@ -190,6 +190,17 @@ extension Account {
     }
   }
 
+  /// Returns the users to whom the user has given a name, by name.
+  public func people() async throws -> [Person] {
+    try await tree.read { transaction, _ in
+      var people: [Person] = []
+      try transaction.enumerateKeysAndObjects(Nickname.self, inCollection: Nickname.collection) { key, _, _ in
+        people.append(transaction.person(key, with: self))
+      }
+      return people.sorted { ($0.label, $0.id) < ($1.label, $1.id) }
+    }
+  }
+
   /// Reads what this device knows about another user, without a network.
   public func person(_ userID: String) throws -> Person {
     try tree.read { transaction, _ in transaction.person(userID, with: self) }

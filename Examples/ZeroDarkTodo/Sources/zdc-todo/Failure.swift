@@ -22,7 +22,7 @@ enum ExitStatus: Int32, CaseIterable {
     case .failure: "partly done: some data could not be read"
     case .usage: "wrong command line"
     case .data: "bad data: wrong words, a damaged file or picture"
-    case .noInput: "the named list, task or file does not exist"
+    case .noInput: "the named list, task, user or file does not exist"
     case .unavailable: "the server cannot be reached, or the port is in use"
     case .software: "internal error"
     case .cannotCreate: "a file cannot be created"
@@ -56,7 +56,7 @@ struct Failure: Error {
     case let error as ZDCSecurityError: self.init(.security, error.code.description, "\(error)")
     case let error as ServerError: self.init(Self.status(error), error.code.description, "\(error)")
     case let error as TransportError: self.init(.unavailable, "unavailable", "\(error)")
-    case let error as ZDCCloudError: self.init(.usage, error.code.description, "\(error)")
+    case let error as ZDCCloudError: self.init(Self.status(error.code), error.code.description, Self.text(error))
     case let error as CocoaError where error.isFileError:
       self.init(Self.status(error.code), "file", error.localizedDescription)
     default: self.init(.software, "internal", "\(error)")
@@ -72,6 +72,23 @@ struct Failure: Error {
     case .invalidServerURL, .insecureServerURL, .invalidParameter: .usage
     case .diskFull, .fileFailure: .cannotCreate
     default: .software
+    }
+  }
+
+  private static func status(_ code: ZDCCloudError.Code) -> ExitStatus {
+    switch code {
+    case .notAllowed: .noPermission
+    case .unknownUser: .noInput
+    default: .usage
+    }
+  }
+
+  private static func text(_ error: ZDCCloudError) -> String {
+    switch error.code {
+    case .notAllowed: "the list belongs to another user, who does not allow that"
+    case .unsupportedShare:
+      "a list that is or was shared cannot be deleted in this version; remove the others, and its tasks"
+    default: "\(error)"
     }
   }
 

@@ -84,3 +84,89 @@ struct ActivityJSON: Encodable {
     undone = activity.isUndone
   }
 }
+
+/// Another user as JSON, with the safety number to compare.
+struct PersonJSON: Encodable {
+  var user: String
+  var name: String?
+  var identity: String?
+  var safetyNumber: String
+
+  init(_ person: Person) {
+    user = person.id
+    name = person.name
+    identity = person.identity.map(Output.word)
+    safetyNumber = person.safetyNumber.joined(separator: " ")
+  }
+
+  /// Three lines of four groups, as people read them aloud.
+  static func lines(_ groups: [String]) -> [String] {
+    stride(from: 0, to: groups.count, by: 4).map { groups[$0..<min($0 + 4, groups.count)].joined(separator: " ") }
+  }
+}
+
+extension Output {
+  static func word(_ identity: ZDCIdentityState) -> String {
+    switch identity {
+    case .seen: "notVerified"
+    case .verified: "verified"
+    case .changed: "changed"
+    case .closed: "closed"
+    }
+  }
+}
+
+/// A member of a list as JSON.
+struct MemberJSON: Encodable {
+  var user: String
+  var name: String?
+  var role: String
+  var isYou: Bool
+  var identity: String?
+
+  init(_ member: Member) {
+    user = member.id
+    name = member.person.name
+    role = member.isOwner ? "owner" : member.canEdit ? "editor" : "reader"
+    isYou = member.isUser
+    identity = member.person.identity.map(Output.word)
+  }
+
+  var line: String {
+    let extra =
+      isYou ? "  (you)" : identity == "verified" ? "  (verified)" : identity == "changed" ? "  (new words)" : ""
+    return "\(user)  \(role)\(name.map { "  \($0.displayed)" } ?? "")\(extra)"
+  }
+}
+
+/// The inbox as JSON.
+struct InboxJSON: Encodable {
+  struct Invitation: Encodable {
+    var id: String
+    var title: String
+    var sender: String
+    var senderName: String?
+    var date: Date
+  }
+
+  struct Sender: Encodable {
+    var user: String
+    var messages: Int
+    var date: Date
+  }
+
+  var invitations: [Invitation]
+  var unknownSenders: [Sender]
+
+  init(_ invitations: [InvitationItem], _ senders: [UnknownSender]) {
+    self.invitations = invitations.map {
+      Invitation(id: $0.id, title: $0.title, sender: $0.sender.id, senderName: $0.sender.name, date: $0.date)
+    }
+    unknownSenders = senders.map { Sender(user: $0.id, messages: $0.messages, date: $0.date) }
+  }
+
+  var lines: [String] {
+    invitations.map { "\($0.title.displayed)  from \($0.senderName?.displayed ?? $0.sender)" }
+      + unknownSenders.map { "unknown user \($0.user)  \($0.messages) \($0.messages == 1 ? "message" : "messages")" }
+  }
+}

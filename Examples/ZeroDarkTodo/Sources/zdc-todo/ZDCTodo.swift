@@ -5,7 +5,7 @@ import Foundation
 struct ZDCTodo: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "zdc-todo",
-    abstract: "To-do lists that only your devices can read.",
+    abstract: "To-do lists that only you, and those you share them with, can read.",
     discussion: """
       Commands name a task by its list and its title, or by its number in the last output of `zdc-todo tasks`. Changes are stored \
       on this device and sent when the server can be reached.
@@ -15,6 +15,7 @@ struct ZDCTodo: AsyncParsableCommand {
         zdc-todo add Groceries milk "oat flakes"
         zdc-todo done Groceries milk
         zdc-todo tasks Groceries
+        zdc-todo share Groceries 7jn5… --name Bob
         zdc-todo serve
 
       With --json, results are JSON on standard output, and an error is an object on standard error: \
@@ -24,8 +25,9 @@ struct ZDCTodo: AsyncParsableCommand {
       """,
     subcommands: [
       AccountCommands.self, Lists.self, Tasks.self, Add.self, Edit.self, Done.self, Move.self, Rename.self,
-      Delete.self, Photo.self, Activities.self, Undo.self, Explain.self, Export.self, Import.self, Sync.self,
-      Serve.self,
+      Delete.self, Photo.self, Share.self, Unshare.self, Members.self, Leave.self, Inbox.self, Accept.self,
+      Decline.self,
+      Activities.self, Undo.self, Explain.self, Export.self, Import.self, Sync.self, Serve.self,
     ])
 }
 
