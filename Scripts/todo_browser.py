@@ -304,9 +304,132 @@ def lists(alice, phone):
     check(True, "a list is renamed, and another one created and deleted, on both")
 
 
-def second_account(alice, bob):
+def find_person(todo, user):
+    todo.page.get_by_label("The person's ID").fill(user)
+    todo.page.keyboard.press("Enter")
+
+
+def go_to_sharing(todo, title):
+    todo.page.locator("#lists").get_by_role("link", name=title).click()
+    todo.page.locator("#to-sharing").click()
+    expect(todo.page.get_by_role("heading", name=title)).to_be_visible()
+
+
+def meet(alice, bob):
+    """Alice finds Bob by his ID and shares a list with him. Bob, who does not know her, gets a request."""
+    page = alice.page
+    bob.page.get_by_role("link", name="Invitations").click()
+    user = bob.page.locator("#own-id").inner_text()
+    new_list(alice, "Party")
+    for task in ("cake", "candles"):
+        alice.add(task)
+    page.get_by_role("link", name="Share this list").focus()
+    page.keyboard.press("Enter")
+    find_person(alice, "y" * len(user))
+    expect(page.get_by_role("status")).to_contain_text("No one has this ID")
+    alice.problems.clear()  # the refusal itself
+    screenshots(alice, "share-first")
+    find_person(alice, user)
+    expect(page.locator(".number li")).to_have_count(12)
+    page.get_by_label("Name, only on this device").fill("Bob")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("heading", name="Bob", exact=True)).to_be_visible()
+    page.get_by_role("button", name="Share the list").click()
+    expect(page.get_by_text("They have access to this list")).to_be_visible()
+    screenshots(alice, "person")
+    expect(bob.page.locator("#senders li")).to_have_count(1)
+    check(True, "an invitation by an unknown person is a request, which appears without a reload")
+    screenshots(bob, "unknown")
+    return user
+
+
+def accept(alice, bob):
+    page = bob.page
+    page.get_by_role("button", name="Accept messages from").click()
+    expect(page.locator("#invitations li")).to_have_count(1)
+    screenshots(bob, "invitations")
+    page.locator("#invitations a").click()
+    expect(page.locator(".number li")).to_have_count(12)
+    check(page.locator(".number li").all_inner_texts() == alice.page.locator(".number li").all_inner_texts(),
+          "both people see the same safety number")
+    page.get_by_role("button", name="The numbers are equal").click()
+    expect(page.locator(".identity.verified")).to_be_visible()
+    page.get_by_role("link", name="Invitations").click()
+    page.get_by_role("button", name="Accept Party").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Party")).to_be_visible()
+    shows(bob, ["cake", "candles"], "an accepted list is there, opened with the keyboard")
+
+
+def edit_together(alice, bob):
+    alice.page.locator("#lists").get_by_role("link", name="Party").click()
+    bob.add("lemonade")
+    shows(alice, ["cake", "candles", "lemonade"], "a task of a member arrives at the owner's page")
+    alice.row("cake").get_by_role("checkbox").check()
+    expect(bob.row("cake").get_by_role("checkbox")).to_be_checked()
+    check(True, "and a tick by the owner at the member's")
+    screenshots(bob, "shared-list")
+
+
+def change_rights(alice, bob):
+    go_to_sharing(alice, "Party")
+    expect(alice.page.locator("#members li")).to_have_count(2)
+    screenshots(alice, "share")
+    alice.page.locator("#members a").click()
+    for rights, count in (("Can read", 0), ("Can edit", 1)):
+        alice.page.get_by_label("What they may do").select_option(rights)
+        alice.page.get_by_role("button", name="Save").first.click()
+        expect(bob.page.get_by_label("New task", exact=True)).to_have_count(count)
+        if count == 0:
+            screenshots(bob, "reader")
+    check(True, "a member may read only, then edit again, without a reload")
+
+
+def leave(alice, bob):
+    go_to_sharing(alice, "Party")
+    bob.page.locator("#to-sharing").click()
+    screenshots(bob, "member")
+    bob.page.get_by_role("button", name="Leave the list").click()
+    expect(bob.page.locator("#lists")).not_to_contain_text("Party")
+    expect(alice.page.locator("#members li")).to_have_count(0)
+    check(True, "a member who leaves is gone from the owner's page, and the list from theirs")
+
+
+def decline_and_remove(alice, bob, user):
+    bob.page.get_by_role("link", name="Invitations").click()
+    for answer in ("Decline", "Accept"):
+        go_to_sharing(alice, "Party")
+        if alice.page.locator("#members a").count():
+            alice.page.locator("#members a").click()
+            alice.page.get_by_role("button", name="Invite again").click()
+        else:
+            find_person(alice, user)
+            alice.page.get_by_role("button", name="Share the list").click()
+        bob.page.get_by_role("button", name=f"{answer} Party").click()
+        expect(bob.page.locator("#invitations li")).to_have_count(0)
+        check(True, f"{answer} answers the invitation")
+    expect(bob.page.get_by_role("heading", name="Party")).to_be_visible()
+    alice.page.get_by_role("button", name="Remove").click()
+    expect(bob.page.get_by_role("heading", name="no longer have access")).to_be_visible()
+    expect(bob.page.locator("#lists")).not_to_contain_text("Party")
+    check(True, "a member who is removed loses the list at once")
+
+
+def sharing(alice, bob):
     words = create_account(bob)
     new_list(bob, "Work")
+    user = meet(alice, bob)
+    accept(alice, bob)
+    edit_together(alice, bob)
+    change_rights(alice, bob)
+    leave(alice, bob)
+    decline_and_remove(alice, bob, user)
+    bob.page.get_by_role("link", name="Work").first.click()
+    alice.page.get_by_role("link", name="Market").first.click()
+    return words
+
+
+def second_account(alice, bob, words):
     alice.page.goto(alice.origin + "/welcome")
     log_in(alice, words)
     alice.page.get_by_role("link", name="Work").click()
@@ -423,7 +546,8 @@ def story(alice, phone, bob, server, browser, work):
     hostile(alice, phone)
     conflicts(alice, phone, server)
     lists(alice, phone)
-    second_account(alice, bob)
+    words = sharing(alice, bob)
+    second_account(alice, bob, words)
     phone.page.get_by_role("link", name="Market").click()
     latency(alice, phone)
     refusals(alice, browser)

@@ -12,7 +12,7 @@ import ZeroDarkCloudTesting
 /// Requests to the web interface without a browser. `make test-browser` uses a browser.
 @Suite(.timeLimit(.minutes(5))) struct PageTests {
   /// Does not follow redirections, and keeps no cookies.
-  private final class Client: NSObject, URLSessionTaskDelegate, Sendable {
+  final class Client: NSObject, URLSessionTaskDelegate, Sendable {
     func urlSession(
       _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
       newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
@@ -38,8 +38,9 @@ import ZeroDarkCloudTesting
     }
   }
 
-  private struct Browser: Sendable {
+  struct Browser: Sendable {
     let client = Client()
+    let server: TestServer
     let origin: String
     let user: String
     let cookie: String
@@ -57,8 +58,7 @@ import ZeroDarkCloudTesting
   }
 
   /// Runs `body` with a page whose account has the list Groceries.
-  private func withPage(_ body: @Sendable (Browser, _ link: String, _ listID: String) async throws -> Void) async throws
-  {
+  func withPage(_ body: @Sendable (Browser, _ link: String, _ listID: String) async throws -> Void) async throws {
     let (server, folder) = (try await TestServer.start(), try TemporaryFolder())
     let address = server.url.absoluteString
     let manager = try ZDCManager(server: address, folder: folder.url, syncsAutomatically: false)
@@ -82,7 +82,7 @@ import ZeroDarkCloudTesting
     #expect(
       headers["set-cookie"]?.contains("HttpOnly") == true && headers["set-cookie"]?.contains("SameSite=Strict") == true)
     let origin = "http://127.0.0.1:\(port)"
-    try await body(Browser(origin: origin, user: account.user, cookie: cookie), link, listID)
+    try await body(Browser(server: server, origin: origin, user: account.user, cookie: cookie), link, listID)
     try await server.stop()
   }
 

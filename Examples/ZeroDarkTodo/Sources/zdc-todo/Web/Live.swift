@@ -15,7 +15,7 @@ enum Live {
       try await withThrowingDiscardingTaskGroup { group in
         group.addTask {
           for try await _ in account.screens(list: page.place.listID) {
-            if let content = try await current.update(account, sync: nil) { send(content) }
+            if let content = try await current.update(account) { send(content) }
           }
         }
         group.addTask {
@@ -23,13 +23,30 @@ enum Live {
             if let content = try await current.update(account, sync: sync) { send(content) }
           }
         }
+        group.addTask {
+          while true {
+            let senders = try await unknownSenders(account)
+            if let content = try await current.update(account, senders: .some(senders)) { send(content) }
+            try await _Concurrency.Task.sleep(for: pauseBetweenRequests)
+          }
+        }
       }
+    }
+  }
+
+  /// The messages of unknown senders are not part of the database: the server is asked for them.
+  private static let pauseBetweenRequests = Duration.seconds(5)
+
+  /// Returns the users who are unknown and have sent messages, or nil if the server cannot be asked.
+  static func unknownSenders(_ account: Account) async throws -> [UnknownSender]? {
+    do { return try await account.unknownSenders() } catch is TransportError { return nil } catch is ServerError {
+      return nil
     }
   }
 
   /// The content that the browser has.
   ///
-  /// The two observations are not ordered. Each reads the database again, one after the other, so that the page never
+  /// The observations are not ordered. Each reads the database again, one after the other, so that the page never
   /// returns to an earlier state.
   private actor Current {
     private var page: Page
@@ -38,8 +55,12 @@ enum Live {
     init(_ page: Page) { self.page = page }
 
     /// Returns the new content, or nil if it has not changed.
-    func update(_ account: Account, sync: ZDCSyncState?) throws -> String? {
+    func update(
+      _ account: Account, sync: ZDCSyncState? = nil, senders: [UnknownSender]?? = nil
+    ) throws -> String? {
       page.sync = sync ?? page.sync
+      page.senders = senders ?? page.senders
+      page.person = try page.place.userID.map(account.person)
       page.screen = try account.screenNow(list: page.place.listID)
       let content = page.content.text
       defer { sent = content }

@@ -9,7 +9,8 @@ extension Page {
     <nav id="side" aria-label="Lists"><div class="brand">\(Self.logo)<span>ZeroDark Todo</span></div>
     <ul id="lists">\(screen.lists.map(listLink))</ul>
     \(newList)
-    <div class="foot"><a id="to-activity" href="\(base)/activity"\(current(.activity))>\(Self.clock)Activity\(unseen)</a>
+    <div class="foot"><a id="to-invitations" href="\(base)/invitations"\(current(.invitations))>\(Self.envelope)Invitations\(waiting)</a>
+    <a id="to-activity" href="\(base)/activity"\(current(.activity))>\(Self.clock)Activity\(unseen)</a>
     \(accountMenu)\(status)</div></nav>
     """
   }
@@ -18,7 +19,7 @@ extension Page {
     let open = list.counts.tasks - list.counts.done
     return """
       <li id="l-\(list.id)"><a href="\(base)/list/\(list.id)"\(place.listID == list.id ? " aria-current=\"page\"" : HTML.empty)>
-      \(Self.ring(list.counts))<span class="name"><bdi>\(list.title.displayed)</bdi></span>\(Self.badges(list.badges))
+      \(Self.ring(list.counts))<span class="name"><bdi>\(list.title.displayed)</bdi></span>\(list.members.isEmpty ? HTML.empty : Self.shared)\(Self.badges(list.badges))
       <span class="count" aria-label="\(open) open">\(open == 0 ? HTML.empty : "\(open)")</span></a></li>
       """
   }
@@ -65,6 +66,11 @@ extension Page {
     return count == 0 ? .empty : "<span class=\"count\">\(count)</span>"
   }
 
+  private var waiting: HTML {
+    let count = screen.invitations.count + (senders?.count ?? 0)
+    return count == 0 ? .empty : "<span class=\"count\">\(count)</span>"
+  }
+
   private func current(_ other: Place) -> HTML { place == other ? " aria-current=\"page\"" : .empty }
 
   private var status: HTML {
@@ -80,6 +86,9 @@ extension Page {
   }
 
   // MARK: Parts of other pages
+
+  private static let shared: HTML =
+    "<span class=\"shared\" title=\"shared\">\(people)<span class=\"hidden\">shared</span></span>"
 
   static func badges(_ badges: Set<Badge>) -> HTML {
     let texts: [Badge: String] = [

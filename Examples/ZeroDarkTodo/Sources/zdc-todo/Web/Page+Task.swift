@@ -11,15 +11,22 @@ extension Page {
       <h1 id="title"><bdi>\(task.title.displayed)</bdi></h1>\(Self.badges(item.badges))</header>
       \(fields(item.id, task))
       \(photo(item))
-      \(moveToList(item.id, task))
+      \(canEdit ? moveToList(item.id, task) : .empty)
       <section class="facts"><h2>Behind the scenes</h2>
       <p>Created \(task.created.formatted(date: .long, time: .shortened)).</p>
       <p><a href="\(base)/sealed/\(item.id)">What the server sees</a> · \
       <a href="\(base)/explain/\(item.id)">Is it in the cloud?</a></p>
-      \(form("/task/\(item.id)/delete", live: false, """
-        <button class="danger" data-confirm="Delete this task and its photo, on all devices?">Delete the task</button>
-        """))</section>
+      \(canEdit ? deletion(item.id) : .empty)</section>
       """
+  }
+
+  private var canEdit: Bool { list?.canEdit != false }
+
+  private func deletion(_ id: String) -> HTML {
+    form(
+      "/task/\(id)/delete", live: false,
+      "<button class=\"danger\" data-confirm=\"Delete this task and its photo, on all devices?\">Delete the task</button>"
+    )
   }
 
   /// The hidden fields have the values that the form was made from. Only fields that differ from them are changed, so
@@ -29,13 +36,14 @@ extension Page {
     return form(
       "/task/\(id)/edit", class: "fields",
       """
+      <fieldset\(canEdit ? HTML.empty : " disabled")><legend class="hidden">The task</legend>
       <input type="hidden" name="old-title" value="\(title)"><input type="hidden" name="old-details" value="\(task.details)">
       <input type="hidden" name="old-priority" value="\(task.priority.rawValue)">
       <label for="f-title">Title</label><input id="f-title" name="title" value="\(title)" maxlength="1000" required>
       <label for="f-details">Details</label><textarea id="f-details" name="details" rows="4" maxlength="10000">
       \(task.details)</textarea>
       <label for="f-priority">Priority</label>\(prioritySelect(task.priority, id: "f-priority"))
-      <button class="primary">Save</button>
+      \(canEdit ? "<button class=\"primary\">Save</button>" : HTML.empty)</fieldset>
       """)
   }
 
@@ -47,15 +55,22 @@ extension Page {
       <img data-version="\(version)" alt="Photo of \(item.task?.title.displayed ?? "this task")" src="\(base)/task/\(item.id)/thumbnail?v=\(version)">
       <progress data-version="\(version)" max="1" value="0" hidden aria-label="Download of the photo"></progress>
       <figcaption><button type="button" data-full>Show the full photo</button>
-      \(form("/task/\(item.id)/photo/remove", "<button class=\"quiet\">Remove photo</button>"))</figcaption></figure>
+      \(canEdit ? form("/task/\(item.id)/photo/remove", "<button class=\"quiet\">Remove photo</button>") : .empty)</figcaption></figure>
       """
     }
     return """
-      <section class="photo"><h2>Photo</h2>\(picture)
-      <label class="file" for="f-photo">\(item.photo == nil ? "Attach a photo" : "Replace the photo")</label>
-      <input id="f-photo" type="file" accept="image/jpeg,image/png,image/webp" data-upload="\(address)"></section>
+      <section class="photo"><h2>Photo</h2>\(picture)\(canEdit ? upload(address, replaces: item.photo != nil) : noPhoto(item))</section>
       """
   }
+
+  private func upload(_ address: String, replaces: Bool) -> HTML {
+    """
+    <label class="file" for="f-photo">\(replaces ? "Replace the photo" : "Attach a photo")</label>
+    <input id="f-photo" type="file" accept="image/jpeg,image/png,image/webp" data-upload="\(address)">
+    """
+  }
+
+  private func noPhoto(_ item: TaskItem) -> HTML { item.photo == nil ? "<p class=\"hint\">None.</p>" : .empty }
 
   private func moveToList(_ id: String, _ task: Task) -> HTML {
     let others: [HTML] = screen.lists.filter { $0.id != task.listID }

@@ -9,8 +9,8 @@ extension Page {
     let done = screen.tasks.filter { $0.task?.isDone == true }
     return """
       <header>\(back("/", "Lists"))
-      <h1 id="title"><bdi>\(list.title.displayed)</bdi></h1>\(listMenu(list))</header>
-      \(newTask(list))
+      <h1 id="title"><bdi>\(list.title.displayed)</bdi></h1><div class="tools">\(shareLink(list))\(listMenu(list))</div></header>
+      \(list.canEdit ? newTask(list) : "<p class=\"hint\">You can read this list, and not change it. Its owner can allow that.</p>")
       <ul id="open" class="tasks" aria-label="Open tasks">\(open.map { row($0, list) })</ul>
       \(open.isEmpty && done.isEmpty ? "<p class=\"hint\">Nothing to do yet.</p>" : HTML.empty)
       \(done.isEmpty ? .empty : completed(done, list))
@@ -33,6 +33,14 @@ extension Page {
     """
   }
 
+  private func shareLink(_ list: ListItem) -> HTML {
+    let others = list.members.count - 1
+    let text: HTML = others > 0 ? "<span class=\"count\">\(list.members.count)</span>" : "Share"
+    let label = others > 0 ? "Shared with \(others) \(others == 1 ? "person" : "people")" : "Share this list"
+    return
+      "<a id=\"to-sharing\" href=\"\(base)/list/\(list.id)/share\" aria-label=\"\(label)\">\(Self.people)\(text)</a>"
+  }
+
   private func listMenu(_ list: ListItem) -> HTML {
     """
     <details id="list-menu" class="menu"><summary aria-label="Change this list">\
@@ -43,11 +51,17 @@ extension Page {
       <button>Rename</button>
       """))
     <p><a href="\(base)/sealed/\(list.id)">What the server sees</a></p>
-    \(form("/list/\(list.id)/delete", live: false, """
+    \(list.isBranch ? .empty : deletion(list))</div></details>
+    """
+  }
+
+  private func deletion(_ list: ListItem) -> HTML {
+    form(
+      "/list/\(list.id)/delete", live: false,
+      """
       <button class="danger" data-confirm="Delete this list with \(list.counts.tasks) tasks and their photos, on all devices?">\
       Delete the list</button>
-      """))</div></details>
-    """
+      """)
   }
 
   private func newTask(_ list: ListItem) -> HTML {
@@ -79,14 +93,14 @@ extension Page {
     let title = task.title.displayed
     return """
       <li id="t-\(item.id)" class="task \(task.priority.rawValue)\(task.isDone ? " is-done" : "")" data-task="\(item.id)" \
-      \(task.isDone ? HTML.empty : "draggable=\"true\"")>
+      \(task.isDone || !list.canEdit ? HTML.empty : "draggable=\"true\"")>
       \(form("/task/\(item.id)/done", class: "check", """
-        <input type="checkbox" name="done" value="1" id="c-\(item.id)" aria-label="\(title)"\(task.isDone ? " checked" : HTML.empty) data-submit>
+        <input type="checkbox" name="done" value="1" id="c-\(item.id)" aria-label="\(title)"\(task.isDone ? " checked" : HTML.empty)\(list.canEdit ? HTML.empty : " disabled") data-submit>
         """))
       <a class="body" href="\(base)/list/\(list.id)/\(item.id)"><span class="name"><bdi>\(title)</bdi></span>\
       \(task.details.isEmpty ? HTML.empty : "<span class=\"details\"><bdi>\(task.details.displayed)</bdi></span>")</a>
       \(priorityMark(task.priority))\(Self.badges(item.badges))
-      \(item.photo.map { thumbnail(item.id, $0) })\(task.isDone ? HTML.empty : handle(item.id, title))</li>
+      \(item.photo.map { thumbnail(item.id, $0) })\(task.isDone || !list.canEdit ? HTML.empty : handle(item.id, title))</li>
       """
   }
 

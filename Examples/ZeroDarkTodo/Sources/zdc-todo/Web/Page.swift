@@ -11,16 +11,29 @@ struct Page: Sendable {
   var place: Place
   var screen: Screen
   var sync = ZDCSyncState()
+  /// The person of the page, if it shows one.
+  var person: Person?
+  /// Users who are unknown, and have sent messages; nil while the server cannot be asked.
+  var senders: [UnknownSender]?
 
   var base: String { "/account/\(user)" }
   var list: ListItem? { screen.lists.first { $0.id == place.listID } }
 
   var document: HTML {
     Self.document(
-      title: list?.title.displayed ?? (place == .activity ? "Activity" : "Lists"),
+      title: title,
       body: """
         <div id="app" data-live="\(base)/live?path=\(base)\(place.path)">\(content)</div>
         """)
+  }
+
+  private var title: String {
+    switch place {
+    case .activity: "Activity"
+    case .invitations: "Invitations"
+    case .person: person?.label.displayed ?? "Person"
+    case .lists, .list, .task, .sharing, .access: list?.title.displayed ?? "Lists"
+    }
   }
 
   /// The part of the document that `Live` sends again after each change.
@@ -34,9 +47,15 @@ struct Page: Sendable {
   private var main: HTML {
     switch place {
     case .lists: overview
-    case .list: list.map(listPane) ?? Self.problem("This list was deleted.")
+    case .list: list.map(listPane) ?? Self.problem("This list was deleted, or you no longer have access.")
     case .task(let id, _):
       screen.tasks.first { $0.id == id }.flatMap(taskPane) ?? Self.problem("This task was deleted.")
+    case .sharing: list.map(sharingPane) ?? Self.problem("This list was deleted, or you no longer have access.")
+    case .access:
+      list.flatMap { list in person.map { personPane($0, list: list.isOwn ? list : nil) } }
+        ?? Self.problem("This list was deleted.")
+    case .person: person.map { personPane($0, list: nil) } ?? Self.problem("This device does not know this person.")
+    case .invitations: invitationsPane
     case .activity: activityPane
     }
   }
@@ -79,6 +98,9 @@ extension Place {
     case .lists: "at-lists"
     case .list: "at-list"
     case .task: "at-task"
+    case .sharing: "at-sharing"
+    case .access, .person: "at-person"
+    case .invitations: "at-invitations"
     case .activity: "at-activity"
     }
   }

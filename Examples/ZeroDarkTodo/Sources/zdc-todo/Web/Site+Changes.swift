@@ -25,13 +25,13 @@ extension Site {
 
   func addPhotos(to account: RouterGroup<Context>) {
     account.get("task/:task/thumbnail") { _, context in
-      picture(try await chosen(context).thumbnail(of: context.parameters.require("task")))
+      picture(try await chosen(context).thumbnail(of: context.parameters.decoded("task")))
     }
     account.get("task/:task/photo") { _, context in
-      picture(try await chosen(context).photo(of: context.parameters.require("task")))
+      picture(try await chosen(context).photo(of: context.parameters.decoded("task")))
     }
     account.get("task/:task/photo/progress") { request, context in
-      Live.photo(of: try context.parameters.require("task"), try chosen(context), request)
+      Live.photo(of: try context.parameters.decoded("task"), try chosen(context), request)
     }
     account.post("task/:task/photo", use: attachPhoto)
     account.post("task/:task/photo/remove", use: removePhoto)
@@ -46,20 +46,20 @@ extension Site {
   }
 
   @Sendable private func renameList(_ request: Request, _ context: Context) async throws -> Response {
-    try await chosen(context).renameList(context.parameters.require("list"), to: Form(request).title())
+    try await chosen(context).renameList(context.parameters.decoded("list"), to: Form(request).title())
     return back(request, context)
   }
 
   @Sendable private func deleteList(_ request: Request, _ context: Context) async throws -> Response {
     let account = try chosen(context)
-    try await account.deleteList(context.parameters.require("list"))
+    try await account.deleteList(context.parameters.decoded("list"))
     return Response.redirect(to: "/account/\(account.user)")
   }
 
   @Sendable private func addTask(_ request: Request, _ context: Context) async throws -> Response {
     let form = try await Form(request)
     try await chosen(context).addTask(
-      form.title(), priority: Priority(rawValue: form["priority"]) ?? .normal, to: context.parameters.require("list"))
+      form.title(), priority: Priority(rawValue: form["priority"]) ?? .normal, to: context.parameters.decoded("list"))
     return back(request, context)
   }
 
@@ -77,7 +77,7 @@ extension Site {
 
   @Sendable private func setDone(_ request: Request, _ context: Context) async throws -> Response {
     let isDone = try await Form(request)["done"] == "1"
-    try await chosen(context).edit(context.parameters.require("task")) { $0.isDone = isDone }
+    try await chosen(context).edit(context.parameters.decoded("task")) { $0.isDone = isDone }
     return back(request, context)
   }
 
@@ -85,7 +85,7 @@ extension Site {
     let form = try await Form(request)
     let (title, details, priority) = (form.change("title"), form.change("details"), form.change("priority"))
     let newTitle = title == nil ? nil : try form.title()
-    try await chosen(context).edit(context.parameters.require("task")) { task in
+    try await chosen(context).edit(context.parameters.decoded("task")) { task in
       task.title = newTitle ?? task.title
       task.details = details ?? task.details
       task.priority = priority.flatMap { Priority(rawValue: $0) } ?? task.priority
@@ -95,18 +95,18 @@ extension Site {
 
   @Sendable private func moveTask(_ request: Request, _ context: Context) async throws -> Response {
     let before = try await Form(request)["before"]
-    try await chosen(context).moveTask(context.parameters.require("task"), before: before.isEmpty ? nil : before)
+    try await chosen(context).moveTask(context.parameters.decoded("task"), before: before.isEmpty ? nil : before)
     return back(request, context)
   }
 
   @Sendable private func moveTaskToList(_ request: Request, _ context: Context) async throws -> Response {
     let (account, list) = (try chosen(context), try await Form(request)["list"])
-    try await account.moveTask(context.parameters.require("task"), toList: list)
+    try await account.moveTask(context.parameters.decoded("task"), toList: list)
     return Response.redirect(to: "/account/\(account.user)/list/\(list)")
   }
 
   @Sendable private func deleteTask(_ request: Request, _ context: Context) async throws -> Response {
-    let (account, task) = (try chosen(context), try context.parameters.require("task"))
+    let (account, task) = (try chosen(context), try context.parameters.decoded("task"))
     let list = try await account.item(task).task?.listID
     try await account.deleteTask(task)
     return Response.redirect(to: "/account/\(account.user)\(list.map { "/list/\($0)" } ?? "")")
@@ -119,13 +119,13 @@ extension Site {
     let picture = try Picture(Data(buffer: try await request.collectBody(upTo: Picture.maxBytes)))
     let thumbnail = try await picture.thumbnail()
     try await chosen(context).attachPhoto(
-      picture.data, thumbnail: thumbnail, to: context.parameters.require("task"))
+      picture.data, thumbnail: thumbnail, to: context.parameters.decoded("task"))
     let note = thumbnail == nil ? "Without a small version: vipsthumbnail is not installed." : ""
     return Response(status: .ok, body: ResponseBody(byteBuffer: ByteBuffer(string: note)))
   }
 
   @Sendable private func removePhoto(_ request: Request, _ context: Context) async throws -> Response {
-    try await chosen(context).removePhoto(from: context.parameters.require("task"))
+    try await chosen(context).removePhoto(from: context.parameters.decoded("task"))
     return back(request, context)
   }
 
@@ -140,7 +140,7 @@ extension Site {
   }
 
   /// The script needs no page, because `Live` sends it. A browser without scripts is redirected to its page.
-  private func back(_ request: Request, _ context: Context) -> Response {
+  func back(_ request: Request, _ context: Context) -> Response {
     if request.headers[.accept] == "application/json" { return Response(status: .noContent) }
     let referer = request.headers[.referer].flatMap { URL(string: $0)?.path }
     return .redirect(to: referer ?? "/account/\(context.parameters.get("user") ?? "")")

@@ -23,6 +23,8 @@ struct Site: Sendable {
     addLists(to: account)
     addTasks(to: account)
     addPhotos(to: account)
+    addSharing(to: account)
+    addPeople(to: account)
     return router
   }
 
@@ -71,7 +73,7 @@ struct Site: Sendable {
   /// Asks for three of the words.
   @Sendable private func askForWords(_ request: Request, _ context: Context) async throws -> Response {
     let positions = Array((0..<24).shuffled().prefix(3).sorted())
-    let user = try context.parameters.require("user")
+    let user = try context.parameters.decoded("user")
     return Page.response(Page.check(positions, user: user, isWrong: request.uri.query != nil))
   }
 
@@ -87,7 +89,11 @@ struct Site: Sendable {
     account.get("words", use: showWords)
     account.get("check", use: askForWords)
     account.post("check", use: checkWords)
-    for path: RouterPath in ["", "activity", "list/:list", "list/:list/:task"] {
+    let paths: [RouterPath] = [
+      "", "activity", "invitations", "person/:person", "list/:list", "list/:list/:task", "list/:list/share",
+      "list/:list/share/:person",
+    ]
+    for path in paths {
       account.get(path) { request, context in
         guard let place = Place(path: request.uri.path) else { throw HTTPError(.notFound) }
         return Page.response(try await page(place, context).document)
@@ -103,7 +109,7 @@ struct Site: Sendable {
   }
 
   @Sendable private func explain(_ request: Request, _ context: Context) async throws -> Response {
-    let (account, task) = (try chosen(context), try context.parameters.require("task"))
+    let (account, task) = (try chosen(context), try context.parameters.decoded("task"))
     guard let item = try await account.item(task).task else { throw HTTPError(.notFound) }
     let back = "/account/\(account.user)\(Place.task(task, inList: item.listID).path)"
     return Page.response(Page.explanation(try await account.explain(task), title: item.title, back: back))
@@ -117,11 +123,13 @@ struct Site: Sendable {
     }
     return Page(
       user: account.user, accounts: users, place: place, screen: try await account.screen(list: place.listID),
-      sync: try await account.session.syncManager.syncState(forLocalUserID: account.user))
+      sync: try await account.session.syncManager.syncState(forLocalUserID: account.user),
+      person: try place.userID.map(account.person),
+      senders: place == .invitations ? try await Live.unknownSenders(account) : nil)
   }
 
   @Sendable private func sealed(_ request: Request, _ context: Context) async throws -> Response {
-    let (account, id) = (try chosen(context), try context.parameters.require("node"))
+    let (account, id) = (try chosen(context), try context.parameters.decoded("node"))
     let node = try await account.sealed(id)
     var (mine, place) = ([("Title", node.title.displayed)], Place.list(id))
     if try await !account.screen().lists.contains(where: { $0.id == id }), let task = try await account.item(id).task {
@@ -132,7 +140,15 @@ struct Site: Sendable {
     return Page.response(Page.sealed(node, mine: mine, back: "/account/\(account.user)\(place.path)"))
   }
 
-  func chosen(_ context: Context) throws -> Account { try manager.account(context.parameters.require("user")) }
+  func chosen(_ context: Context) throws -> Account { try manager.account(context.parameters.decoded("user")) }
+}
+
+extension Parameters {
+  /// Returns a parameter of the path. Browsers encode some characters of node IDs.
+  func decoded(_ name: String) throws -> String {
+    guard let text = try require(name).removingPercentEncoding else { throw HTTPError(.badRequest) }
+    return text
+  }
 }
 
 extension Account {

@@ -111,13 +111,17 @@ document.addEventListener("submit", async (event) => {
   if (form.dataset.quiet === undefined) return;
   event.preventDefault();
   const body = new URLSearchParams(new FormData(form));
+  const leads = form.querySelector("[data-go]") !== null;  // the answer is the address of a page
   const cleared = form.querySelector("[data-clear]");
   if (cleared) cleared.value = "";
-  const isDone = (await send(form.action, body)) !== null;
+  const answer = await send(form.action, body);
+  const isDone = answer !== null;
+  if (isDone && leads) return location.assign(answer);
   if (!isDone && cleared) cleared.value = body.get(cleared.name);
   if (!isDone) form.querySelectorAll("[data-submit]").forEach((box) => showTick(box, box.defaultChecked));
   if (isDone && form.closest(".menu")) form.closest(".menu").open = false;
-  if (isDone && form.classList.contains("fields")) say("Saved.");
+  const done = event.submitter?.dataset.done ?? (form.classList.contains("fields") ? "Saved." : null);
+  if (isDone && done) say(done);
 });
 
 function showTick(box, isDone) {
@@ -225,6 +229,16 @@ document.addEventListener("keydown", (event) => {
   handle.focus();
   say(`Place ${target + 1} of ${all.length}.`);
   move(row, next);
+});
+
+// --- Sharing ---
+
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-copy]");
+  if (!button) return;
+  const text = document.getElementById(button.dataset.copy).textContent;
+  const isCopied = await navigator.clipboard.writeText(text).then(() => true, () => false);
+  say(isCopied ? "Copied." : "Select the text, and copy it.");
 });
 
 // A menu closes with Escape, and with a click outside of it.
