@@ -53,7 +53,7 @@ struct Failure: Error {
     switch error {
     case let failure as Failure: self = failure
     case let error as ZDCError: self.init(Self.status(error.code), error.code.description, error.description)
-    case let error as ZDCSecurityError: self.init(.security, error.code.description, "\(error)")
+    case let error as ZDCSecurityError: self.init(.security, error.code.description, Self.text(error))
     case let error as ServerError: self.init(Self.status(error), error.code.description, "\(error)")
     case let error as TransportError: self.init(.unavailable, "unavailable", "\(error)")
     case let error as ZDCCloudError: self.init(Self.status(error.code), error.code.description, Self.text(error))
@@ -81,6 +81,12 @@ struct Failure: Error {
     case .unknownUser: .noInput
     default: .usage
     }
+  }
+
+  private static func text(_ error: ZDCSecurityError) -> String {
+    guard error.code == .identityChangedNeedsAcceptance else { return "\(error)" }
+    return
+      "this person has new words since you verified them; compare the safety number on their page, and accept the words"
   }
 
   private static func text(_ error: ZDCCloudError) -> String {

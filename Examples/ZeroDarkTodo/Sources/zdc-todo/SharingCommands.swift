@@ -130,7 +130,7 @@ struct Accept: AsyncParsableCommand {
         zdc-todo accept Groceries
         zdc-todo accept 7jn5…
       """)
-  @Argument(help: "The list's title, or the beginning of the user's ID.") var name: String
+  @Argument(help: "The list's title, or the user's ID.") var name: String
   @OptionGroup var options: Options
 
   func run() async throws {
@@ -155,7 +155,7 @@ struct Decline: AsyncParsableCommand {
         zdc-todo decline Groceries
         zdc-todo decline 7jn5… --block
       """)
-  @Argument(help: "The list's title, or the beginning of the user's ID.") var name: String
+  @Argument(help: "The list's title, or the user's ID.") var name: String
   @Flag(help: "Refuse all later messages of the user.") var block = false
   @OptionGroup var options: Options
 
@@ -187,10 +187,11 @@ extension Account {
     return named.first?.id ?? text
   }
 
-  /// Finds an invitation by title or ID, or an unknown sender by the beginning of their ID.
+  /// Finds an invitation by title or ID, or an unknown sender by ID.
   fileprivate func inboxEntry(_ name: String) async throws -> InboxEntry {
     let invitations = try await screen().invitations.filter { $0.title == name || $0.id == name }
-    let senders = invitations.isEmpty ? try await unknownSenders().filter { $0.id.hasPrefix(name) } : []
+    // An attacker can make an ID that begins like another one, so the whole ID must match.
+    let senders = invitations.isEmpty ? try await unknownSenders().filter { $0.id == name } : []
     let entries = invitations.map(InboxEntry.invitation) + senders.map(InboxEntry.sender)
     guard let entry = entries.first else {
       throw Failure(.noInput, "notInInbox", "the inbox has nothing that is named \(name.displayed)")

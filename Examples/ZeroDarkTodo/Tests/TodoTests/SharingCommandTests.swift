@@ -34,7 +34,8 @@ import ZeroDarkCloudTesting
       #expect(shared.filter(\.isNumber).count == 60)
       let inbox = try await bob.run("inbox").output
       #expect(inbox == "unknown user \(people.aliceID)  1 message\n")
-      try await bob.run("accept", String(people.aliceID.prefix(10)))
+      try await bob.run("accept", String(people.aliceID.dropLast()), expecting: 66)
+      try await bob.run("accept", people.aliceID)
       #expect(try await bob.run("inbox").output == "Groceries  from \(people.aliceID)\n")
       try await bob.run("accept", "Groceries")
       #expect(try await bob.run("tasks", "Groceries").output == "1. [ ]  milk\n2. [ ]  bread\n")

@@ -114,6 +114,47 @@ import ZeroDarkCloudTesting
     }
   }
 
+  @Test func anAcceptanceThatWasInterrupted_isRepeated() async throws {
+    try await withPeople { people in
+      let (alice, bob) = (people.alice, people.bob)
+      try await people.invite()
+      try await bob.account.acceptSender(alice.account.user)
+      try await bob.sync()
+      let cloudID = try await alice.account.tree.read { [listID = alice.list("Groceries")] _, cloud in
+        cloud.node(id: listID)?.cloudID ?? ""
+      }
+      // The process ended after the framework's part of it.
+      try await bob.account.session.syncManager.acceptTree(
+        ofUserID: alice.account.user, cloudID: cloudID, forLocalUserID: bob.account.user)
+      try await bob.sync()
+      #expect(try await bob.lists() == [])
+      try await bob.account.accept(#require(try await bob.invitations().first).id)
+      try await people.settle()
+      #expect(try await bob.titles() == ["Groceries 0/2"])
+    }
+  }
+
+  /// - Alice has verified Bob, and his words change
+  /// => she cannot add him to another list before she accepts that; the list that he has stays
+  @Test func newWordsOfAVerifiedPerson_areAcceptedFirst() async throws {
+    try await withPeople { people in
+      let (alice, bob) = (people.alice.account, people.bob)
+      try await people.share()
+      try await alice.verify(bob.account.user)
+      _ = try await bob.account.session.localUserManager.changeAccessWords(for: bob.account.user)
+      let garden = try await alice.createList("Garden")
+      let error = await #expect(throws: ZDCSecurityError.self) { try await alice.share(garden, with: bob.account.user) }
+      #expect(error?.code == .identityChangedNeedsAcceptance)
+      #expect(try alice.person(bob.account.user).identity == .changed)
+      try await alice.acceptNewWords(of: bob.account.user)
+      try await alice.share(garden, with: bob.account.user)
+      try await people.alice.sync()
+      try await bob.sync()
+      #expect(try await bob.invitations().map(\.title) == ["Garden"])
+      try await people.settle()
+    }
+  }
+
   @Test func aMemberWhoIsRemoved_losesTheList_andTheOthersContinue() async throws {
     try await withPeople { people in
       let (alice, bob) = (people.alice, people.bob)

@@ -83,7 +83,7 @@ struct Guard: RouterMiddleware {
     switch failure.status {
     case .usage, .data: .unprocessableContent
     case .noInput: .notFound
-    case .noPermission: .forbidden
+    case .noPermission, .security: .forbidden
     case .unavailable, .tryAgain: .serviceUnavailable
     default: .internalServerError
     }

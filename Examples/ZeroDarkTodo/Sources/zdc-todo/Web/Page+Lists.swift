@@ -68,7 +68,7 @@ extension Page {
 
   private var waiting: HTML {
     let count = screen.invitations.count + (senders?.count ?? 0)
-    return count == 0 ? .empty : "<span class=\"count\">\(count)</span>"
+    return count == 0 ? .empty : "<span class=\"count\">\(count)<span class=\"hidden\"> pending</span></span>"
   }
 
   private func current(_ other: Place) -> HTML { place == other ? " aria-current=\"page\"" : .empty }
