@@ -116,7 +116,7 @@ struct Invitation: Codable, Hashable {
 /// The content of a message that invites to a list.
 struct InvitationCloudJSON: Codable {
   private static let kind = "list-invitation"
-  private static let (maxBytes, maxTitleBytes, maxIDBytes) = (16_384, 1_000, 64)
+  private static let (maxBytes, maxTitleBytes, maxIDBytes) = (16_384, 1_024, 64)
 
   private var kind = Self.kind
   var title: String

@@ -6,12 +6,12 @@ import ZeroDarkCloud
 extension Account {
   /// Reads a snapshot of the account, with the tasks of one list.
   public func screen(list listID: String? = nil) async throws -> Screen {
-    try await tree.read { transaction, cloud in try screen(list: listID, transaction, cloud) }
+    try await tree.read { try reader($0, $1).screen(list: listID) }
   }
 
   /// Reads a snapshot without suspension. Reading does not wait for writers.
   public func screenNow(list listID: String? = nil) throws -> Screen {
-    try tree.read { transaction, cloud in try screen(list: listID, transaction, cloud) }
+    try tree.read { try reader($0, $1).screen(list: listID) }
   }
 
   /// Returns the current snapshot, and a new one after each commit that changes it.
@@ -19,44 +19,12 @@ extension Account {
     let zdc = session.zdc
     return session.databaseManager.uiDatabaseConnection.values { transaction in
       guard let cloud = zdc.cloudTransaction(transaction, forLocalUserID: user) else { return Screen() }
-      return try screen(list: listID, transaction, cloud)
+      return try reader(transaction, cloud).screen(list: listID)
     }
   }
 
-  private func screen(
-    list listID: String?, _ transaction: ZDCReadTransaction, _ cloud: ZDCCloudReadTransaction
-  ) throws -> Screen {
-    let waiting = try session.syncManager.syncingNodeIDs(forLocalUserID: user, transaction: transaction)
-    // An upload that a lost network interrupted keeps its progress.
-    let isPushing = session.syncManager.isPushingChanges(forLocalUserID: user)
-    let sending = isPushing ? session.progressManager.allUploadingNodeIDs(user) : []
-    let marked = Set(cloud.nodeIDsMarkedAsNeedsDownload(components: .data))
-    let journal = cloud.mergeJournal(limit: 200).filter(\.isShown)
-    let lost = Set(journal.filter(\.isUnseenLoss).map(\.nodeID))
-    let badges = { (nodeID: String) in
-      var badges: Set<Badge> = sending.contains(nodeID) ? [.syncing] : waiting.contains(nodeID) ? [.pending] : []
-      if lost.contains(nodeID) { badges.insert(.merged) }
-      if marked.contains(nodeID) { badges.insert(.needsDownload) }
-      return badges
-    }
-    return Screen(
-      lists: try lists(badges, transaction, cloud), tasks: try listID.map { try cloud.taskItems(of: $0, badges) } ?? [],
-      activity: try activity(journal, transaction, cloud), invitations: try invitations(transaction, cloud))
-  }
-
-  private func activity(
-    _ journal: [ZDCMergeJournalEntry], _ transaction: ZDCReadTransaction, _ cloud: ZDCCloudReadTransaction
-  ) throws -> [Activity] {
-    var result = journal.map { $0.activity(cloud) }
-    try transaction.enumerateKeysAndObjects(Edit.self, inCollection: Edit.collection) { key, edit, _ in
-      guard edit.user == user else { return }
-      let exists = cloud.node(id: edit.taskID) != nil
-      result.append(
-        Activity(
-          id: key, kind: .edit, taskID: exists ? edit.taskID : nil, title: edit.title, change: edit.change,
-          date: edit.date, canUndo: exists, isUndone: edit.isUndone))
-    }
-    return result.sorted { $0.date > $1.date }
+  private func reader(_ transaction: ZDCReadTransaction, _ cloud: ZDCCloudReadTransaction) -> ScreenReader {
+    ScreenReader(account: self, transaction: transaction, cloud: cloud)
   }
 
   /// Maximum size of a photo and of a thumbnail, in bytes. Larger ones of other devices are not decrypted.
@@ -135,11 +103,48 @@ extension Account {
   }
 }
 
-// Lists, the people with whom they are shared, and invitations.
-extension Account {
-  private func lists(
-    _ badges: (String) -> Set<Badge>, _ transaction: ZDCReadTransaction, _ cloud: ZDCCloudReadTransaction
-  ) throws -> [ListItem] {
+/// Reads one snapshot, inside of a transaction.
+private struct ScreenReader {
+  let account: Account
+  let transaction: ZDCReadTransaction
+  let cloud: ZDCCloudReadTransaction
+
+  private var user: String { account.user }
+
+  func screen(list listID: String?) throws -> Screen {
+    let session = account.session
+    let waiting = try session.syncManager.syncingNodeIDs(forLocalUserID: user, transaction: transaction)
+    // An upload that a lost network interrupted keeps its progress.
+    let isPushing = session.syncManager.isPushingChanges(forLocalUserID: user)
+    let sending = isPushing ? session.progressManager.allUploadingNodeIDs(user) : []
+    let marked = Set(cloud.nodeIDsMarkedAsNeedsDownload(components: .data))
+    let journal = cloud.mergeJournal(limit: 200).filter(\.isShown)
+    let lost = Set(journal.filter(\.isUnseenLoss).map(\.nodeID))
+    let badges = { (nodeID: String) in
+      var badges: Set<Badge> = sending.contains(nodeID) ? [.syncing] : waiting.contains(nodeID) ? [.pending] : []
+      if lost.contains(nodeID) { badges.insert(.merged) }
+      if marked.contains(nodeID) { badges.insert(.needsDownload) }
+      return badges
+    }
+    return Screen(
+      lists: try lists(badges), tasks: try listID.map { try cloud.taskItems(of: $0, badges) } ?? [],
+      activity: try activity(journal), invitations: try invitations())
+  }
+
+  private func activity(_ journal: [ZDCMergeJournalEntry]) throws -> [Activity] {
+    var result = journal.map { $0.activity(cloud) }
+    try transaction.enumerateKeysAndObjects(Edit.self, inCollection: Edit.collection) { key, edit, _ in
+      guard edit.user == user else { return }
+      let exists = cloud.node(id: edit.taskID) != nil
+      result.append(
+        Activity(
+          id: key, kind: .edit, taskID: exists ? edit.taskID : nil, title: edit.title, change: edit.change,
+          date: edit.date, canUndo: exists, isUndone: edit.isUndone))
+    }
+    return result.sorted { $0.date > $1.date }
+  }
+
+  private func lists(_ badges: (String) -> Set<Badge>) throws -> [ListItem] {
     let branches = cloud.sharedTreeRoots()
     let own = try cloud.trunkNode(.home).map { try cloud.children(ofNodeID: $0.uuid) } ?? []
     let branchIDs = Set(branches.map(\.uuid))
@@ -148,26 +153,24 @@ extension Account {
       let rights = node.shareList.shareItem(forUserID: user)
       return ListItem(
         id: node.uuid, title: list.title ?? node.name ?? "", created: list.created, counts: list.counts,
-        badges: badges(node.uuid), members: members(of: node, transaction), isOwn: node.anchor == nil,
+        badges: badges(node.uuid), members: members(of: node), isOwn: node.anchor == nil,
         canEdit: rights?.hasPermission(.write) != false, isBranch: branchIDs.contains(node.uuid))
     }
     return items.sorted { $0.title.localizedStandardCompare($1.title) == .orderedAscending }
   }
 
-  private func members(of list: ZDCNode, _ transaction: ZDCReadTransaction) -> [Member] {
+  private func members(of list: ZDCNode) -> [Member] {
     guard list.shareList.count > 1 else { return [] }
     let ownerID = list.anchor?.userID ?? user
     let members = list.shareList.allUserIDs().map { userID in
       Member(
-        person: transaction.person(userID, with: self), isUser: userID == user, isOwner: userID == ownerID,
+        person: account.people.person(userID, transaction), isUser: userID == user, isOwner: userID == ownerID,
         canEdit: list.shareList.shareItem(forUserID: userID)?.hasPermission(.write) == true)
     }
     return members.sorted { ($0.isOwner ? 0 : 1, $0.id) < ($1.isOwner ? 0 : 1, $1.id) }
   }
 
-  private func invitations(
-    _ transaction: ZDCReadTransaction, _ cloud: ZDCCloudReadTransaction
-  ) throws -> [InvitationItem] {
+  private func invitations() throws -> [InvitationItem] {
     var result: [InvitationItem] = []
     try transaction.enumerateKeysAndObjects(Invitation.self, inCollection: Invitation.collection) {
       key, invitation, _ in
@@ -176,44 +179,10 @@ extension Account {
       guard cloud.node(id: key) != nil, list.map({ cloud.isNodeLinked($0.uuid) }) != true else { return }
       result.append(
         InvitationItem(
-          id: key, sender: transaction.person(invitation.senderID, with: self), title: invitation.title,
+          id: key, sender: account.people.person(invitation.senderID, transaction), title: invitation.title,
           date: invitation.date))
     }
     return result.sorted { ($0.date, $0.id) > ($1.date, $1.id) }
-  }
-
-  fileprivate func safetyNumber(with userID: String) -> [String] {
-    do {
-      return try session.userManager.safetyNumber(of: user, and: userID).groups
-    } catch {
-      return []  // not a user ID
-    }
-  }
-
-  /// Returns the users to whom the user has given a name, by name.
-  public func people() async throws -> [Person] {
-    try await tree.read { transaction, _ in
-      var people: [Person] = []
-      try transaction.enumerateKeysAndObjects(Nickname.self, inCollection: Nickname.collection) { key, _, _ in
-        people.append(transaction.person(key, with: self))
-      }
-      return people.sorted { ($0.label, $0.id) < ($1.label, $1.id) }
-    }
-  }
-
-  /// Reads what this device knows about another user, without a network.
-  public func person(_ userID: String) throws -> Person {
-    try tree.read { transaction, _ in transaction.person(userID, with: self) }
-  }
-}
-
-extension ZDCReadTransaction {
-  /// Returns what this device knows about a user. A text that is no user ID has no safety number.
-  func person(_ userID: String, with account: Account) -> Person {
-    let name = object(forKey: userID, inCollection: Nickname.collection) as? Nickname
-    return Person(
-      id: userID, name: name?.name, identity: user(id: userID)?.identity,
-      safetyNumber: account.safetyNumber(with: userID))
   }
 }
 

@@ -5,7 +5,7 @@
 //  3. Change lists, tasks and photos         7. Conflicts
 //  4. Give the framework what it uploads     8. Sharing
 //
-// Reading.swift has what the screens show.
+// People.swift has the part of sharing that is about other users, and Reading.swift what the screens show.
 //
 // The tree of an account in the cloud. The server sees its shape, but neither names nor content:
 //
@@ -636,9 +636,9 @@ extension ZDCManager {
         // `download.node` dates from the request. In the meantime, the node may have been moved or deleted.
         guard let present = cloud.node(id: node.uuid), let path = cloud.path(for: present) else { return }
         switch NodeKind(path) {
-        case .list: try storeList(data, metadata, node.uuid, transaction, cloud)
-        case .task: try storeTask(data, of: node, in: present.parentID, transaction, cloud)
-        case .message: try storeInvitation(data, present, transaction, cloud)
+        case .list: try transaction.storeList(data, metadata, node.uuid, cloud)
+        case .task: try transaction.storeTask(data, of: node, in: present.parentID, cloud)
+        case .message: try transaction.storeInvitation(data, present, cloud)
         case .photo, .unknown: break
         }
         cloud.unmarkNodeAsNeedsDownload(node.uuid, components: .all, ifETagMatches: node.eTag_data)
@@ -661,28 +661,28 @@ extension ZDCManager {
       )
     }
   }
+}
 
-  private func storeList(
-    _ data: Data, _ metadata: Data, _ listID: String, _ transaction: ZDCReadWriteTransaction,
-    _ cloud: ZDCCloudTransaction
+extension ZDCReadWriteTransaction {
+  fileprivate func storeList(
+    _ data: Data, _ metadata: Data, _ listID: String, _ cloud: ZDCCloudTransaction
   ) throws {
     guard var list = cloud.linkedObject(forNodeID: listID) as? List else { return }
     list.created = try JSONDecoder().decode(ListCloudJSON.self, from: data).created
     list.counts = try JSONDecoder().decode(List.Counts.self, from: metadata)
-    transaction.setObject(list, forKey: listID, inCollection: List.collection)
-    try countAfterConflict(listID, transaction, cloud)
+    setObject(list, forKey: listID, inCollection: List.collection)
+    try countAfterConflict(listID, cloud)
   }
 
-  private func storeTask(
-    _ data: Data, of node: ZDCNode, in listID: String?, _ transaction: ZDCReadWriteTransaction,
-    _ cloud: ZDCCloudTransaction
+  fileprivate func storeTask(
+    _ data: Data, of node: ZDCNode, in listID: String?, _ cloud: ZDCCloudTransaction
   ) throws {
     guard let listID else { return }
     let json = try JSONDecoder().decode(TaskCloudJSON.self, from: data)
-    let task = try merged(json.task(inList: listID), of: node, cloud)
-    transaction.setObject(task, forKey: node.uuid, inCollection: Task.collection)
+    let task = try cloud.merged(json.task(inList: listID), of: node)
+    setObject(task, forKey: node.uuid, inCollection: Task.collection)
     try cloud.linkNodeID(node.uuid, toKey: node.uuid, inCollection: Task.collection)
-    try countAfterConflict(listID, transaction, cloud)
+    try countAfterConflict(listID, cloud)
   }
 }
 
@@ -714,26 +714,28 @@ extension ZDCManager {
     case .message, .unknown: cloud.skipDataUploads(forNodeID: node.uuid)
     }
   }
+}
 
-  private func countAfterConflict(
-    _ listID: String, _ transaction: ZDCReadWriteTransaction, _ cloud: ZDCCloudTransaction
-  ) throws {
+extension ZDCReadWriteTransaction {
+  private func countAfterConflict(_ listID: String, _ cloud: ZDCCloudTransaction) throws {
     guard cloud.tag(forNodeID: listID, withIdentifier: "count") != nil,
       try cloud.children(ofNodeID: listID).allSatisfy({ cloud.isNodeLinked($0.uuid) })
     else { return }
     cloud.removeTag(forNodeID: listID, withIdentifier: "count")
-    try transaction.count(listID, cloud, uploads: true)
+    try count(listID, cloud, uploads: true)
   }
+}
 
+extension ZDCCloudTransaction {
   /// Merges the cloud's version with the queued changes. If both changed the same property, the cloud's value wins. The
   /// report contains the other value, and the merge journal keeps it.
-  private func merged(_ theirs: Task, of node: ZDCNode, _ cloud: ZDCCloudTransaction) throws -> Task {
-    guard let eTag = node.eTag_data, cloud.hasPendingDataUploads(forNodeID: node.uuid),
-      var mine = cloud.linkedObject(forNodeID: node.uuid) as? Task
+  fileprivate func merged(_ theirs: Task, of node: ZDCNode) throws -> Task {
+    guard let eTag = node.eTag_data, hasPendingDataUploads(forNodeID: node.uuid),
+      var mine = linkedObject(forNodeID: node.uuid) as? Task
     else { return theirs }
     let report = try mine.mergeReporting(
-      cloudVersion: theirs, pendingChangesets: cloud.pendingChangesets(forNodeID: node.uuid))
-    cloud.didMergeData(withETag: eTag, forNodeID: node.uuid, report: report)
+      cloudVersion: theirs, pendingChangesets: pendingChangesets(forNodeID: node.uuid))
+    didMergeData(withETag: eTag, forNodeID: node.uuid, report: report)
     return mine
   }
 }
@@ -787,24 +789,14 @@ extension ZDCReadWriteTransaction {
 //                                                              didDiscoverNewNode in the inbox, then a download
 //                                                              accept: from now on, the list is one of Bob's
 extension Account {
-  /// Fetches and verifies the keys of another user, who is then known on this device.
-  ///
-  /// - Throws: `userNotFound`; `invalidParameter` for the account's own ID.
-  @discardableResult
-  public func meet(_ userID: String) async throws -> Person {
-    guard userID != user else { throw ZDCError(.invalidParameter, detail: "this is the account's own ID") }
-    try await session.userManager.fetchUser(id: userID, for: user)
-    return try await tree.read { transaction, _ in transaction.person(userID, with: self) }
-  }
-
   /// Gives a user access to a list, and invites them. For a member, it changes the permissions.
   ///
   /// Both are queued here and now. The message depends on the permissions, so it never arrives before them.
   ///
   /// - Throws: `notAllowed` for a list of another user; `identityChangedNeedsAcceptance` for a person who was verified and
-  ///   has new words since; the errors of ``meet(_:)``.
+  ///   has new words since; the errors of ``People/meet(_:)``.
   public func share(_ listID: String, with userID: String, canEdit: Bool = true) async throws {
-    try await meet(userID)
+    try await people.meet(userID)
     try await tree.write { _, cloud in
       let isMember = try cloud.existingNode(listID).shareList.hasShareItem(forUserID: userID)
       var item = ZDCShareItem()
@@ -877,44 +869,6 @@ extension Account {
   }
 }
 
-// Messages of users whom the account does not know are listed by the server, and not fetched. Everything in the list is
-// an unverified claim: show the ID, and let the user decide.
-extension Account {
-  /// Asks the server which unknown users have sent a message.
-  public func unknownSenders() async throws -> [UnknownSender] {
-    let requests = try await session.syncManager.messageRequests(forLocalUserID: user)
-    return Dictionary(grouping: requests, by: \.senderID)
-      .map { UnknownSender(id: $0, messages: $1.count, date: $1.map(\.date).min() ?? Date()) }
-      .sorted { ($0.date, $0.id) < ($1.date, $1.id) }
-  }
-
-  /// Receives the messages of an unknown user, now and later.
-  public func acceptSender(_ userID: String) async throws {
-    try await session.syncManager.acceptMessages(fromUserID: userID, forLocalUserID: user)
-  }
-
-  /// Deletes the messages of an unknown user. With `isBlocking`, the server refuses all later ones.
-  public func declineSender(_ userID: String, isBlocking: Bool = false) async throws {
-    try await session.syncManager.declineMessages(fromUserID: userID, isBlocking: isBlocking, forLocalUserID: user)
-  }
-
-  /// Records that the two people have compared their safety numbers.
-  public func verify(_ userID: String) async throws { try await session.userManager.verify(userID) }
-
-  /// Accepts that a verified person has new words.
-  public func acceptNewWords(of userID: String) async throws {
-    try await session.userManager.acceptIdentityChange(userID)
-  }
-
-  /// Gives another user a name, which only this device knows. An empty one removes it.
-  public func setName(_ name: String, of userID: String) async throws {
-    try await tree.write { transaction, _ in
-      if name.isEmpty { return transaction.removeObject(forKey: userID, inCollection: Nickname.collection) }
-      transaction.setObject(Nickname(name: name), forKey: userID, inCollection: Nickname.collection)
-    }
-  }
-}
-
 extension ZDCManager {
   /// Returns the content of an invitation, once the permissions that it depends on are in the cloud.
   public func data(forMessage message: ZDCNode, transaction: ZDCReadTransaction) throws -> ZDCData? {
@@ -931,17 +885,6 @@ extension ZDCManager {
     _ message: ZDCNode, toRecipient recipient: ZDCUser, transaction: ZDCReadWriteTransaction
   ) throws {
     try cloud(of: message, transaction).delete(message)
-  }
-
-  /// Stores an invitation. Any other message stays unread: a later version of the app may know its format.
-  private func storeInvitation(
-    _ data: Data, _ message: ZDCNode, _ transaction: ZDCReadWriteTransaction, _ cloud: ZDCCloudTransaction
-  ) throws {
-    guard let senderID = message.senderID, let json = InvitationCloudJSON(message: data) else { return }
-    let invitation = Invitation(
-      senderID: senderID, cloudID: json.cloudID, title: json.title, date: message.lastModified ?? Date())
-    transaction.setObject(invitation, forKey: message.uuid, inCollection: Invitation.collection)
-    try cloud.linkNodeID(message.uuid, toKey: message.uuid, inCollection: Invitation.collection)
   }
 }
 
@@ -967,6 +910,15 @@ extension ZDCCloudReadTransaction {
 }
 
 extension ZDCReadWriteTransaction {
+  /// Stores an invitation. Any other message stays unread: a later version of the app may know its format.
+  fileprivate func storeInvitation(_ data: Data, _ message: ZDCNode, _ cloud: ZDCCloudTransaction) throws {
+    guard let senderID = message.senderID, let json = InvitationCloudJSON(message: data) else { return }
+    let invitation = Invitation(
+      senderID: senderID, cloudID: json.cloudID, title: json.title, date: message.lastModified ?? Date())
+    setObject(invitation, forKey: message.uuid, inCollection: Invitation.collection)
+    try cloud.linkNodeID(message.uuid, toKey: message.uuid, inCollection: Invitation.collection)
+  }
+
   /// Removes the invitations to a list that the user has left or can no longer read.
   fileprivate func removeInvitations(to list: ZDCNode, _ cloud: ZDCCloudTransaction) throws {
     try removeObjects(Invitation.self, inCollection: Invitation.collection) { key, invitation in

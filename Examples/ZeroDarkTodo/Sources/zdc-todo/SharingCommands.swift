@@ -27,11 +27,11 @@ struct Share: AsyncParsableCommand {
       guard list.isOwn else {
         throw Failure(.noPermission, "notAllowed", "\(list.title.displayed) belongs to another user, who can share it")
       }
-      let person = try await account.meet(account.userID(user))
-      if let name { try await account.setName(name, of: person.id) }
+      let person = try await account.people.meet(account.userID(user))
+      if let name { try await account.people.setName(name, of: person.id) }
       try await account.share(list.id, with: person.id, canEdit: !readOnly)
-      if options.json { return Output.line(try Output.json(PersonJSON(account.person(person.id)))) }
-      Output.line("safety number with \(try account.person(person.id).label.displayed):")
+      if options.json { return Output.line(try Output.json(PersonJSON(account.people.person(person.id)))) }
+      Output.line("safety number with \(try account.people.person(person.id).label.displayed):")
       for line in PersonJSON.lines(person.safetyNumber) { Output.line("  \(line)") }
     }
   }
@@ -118,7 +118,7 @@ struct Inbox: AsyncParsableCommand {
 
   private func senders(_ account: Account) async throws -> [UnknownSender] {
     if options.offline { return [] }
-    do { return try await account.unknownSenders() } catch is TransportError { return [] }  // `run` reports it
+    do { return try await account.people.unknownSenders() } catch is TransportError { return [] }  // `run` reports it
   }
 }
 
@@ -138,7 +138,7 @@ struct Accept: AsyncParsableCommand {
       switch try await account.inboxEntry(name) {
       case .invitation(let invitation): try await account.accept(invitation.id)
       case .sender(let sender):
-        try await account.acceptSender(sender.id)
+        try await account.people.accept(sender.id)
         Output.note("zdc-todo: `zdc-todo inbox` shows the user's invitations")
       }
     }
@@ -164,8 +164,8 @@ struct Decline: AsyncParsableCommand {
       switch try await account.inboxEntry(name) {
       case .invitation(let invitation):
         try await account.decline(invitation.id)
-        if block { try await account.declineSender(invitation.sender.id, isBlocking: true) }
-      case .sender(let sender): try await account.declineSender(sender.id, isBlocking: block)
+        if block { try await account.people.decline(invitation.sender.id, isBlocking: true) }
+      case .sender(let sender): try await account.people.decline(sender.id, isBlocking: block)
       }
     }
   }
@@ -180,7 +180,7 @@ private enum InboxEntry {
 extension Account {
   /// Finds a user by ID, or by the name that the user has given them.
   fileprivate func userID(_ text: String) async throws -> String {
-    let named = try await people().filter { $0.name == text }
+    let named = try await people.named().filter { $0.name == text }
     guard named.count < 2 else {
       throw Failure(.usage, "ambiguous", "\(named.count) users have the name \(text.displayed); use the ID of one")
     }
@@ -191,7 +191,7 @@ extension Account {
   fileprivate func inboxEntry(_ name: String) async throws -> InboxEntry {
     let invitations = try await screen().invitations.filter { $0.title == name || $0.id == name }
     // An attacker can make an ID that begins like another one, so the whole ID must match.
-    let senders = invitations.isEmpty ? try await unknownSenders().filter { $0.id == name } : []
+    let senders = invitations.isEmpty ? try await people.unknownSenders().filter { $0.id == name } : []
     let entries = invitations.map(InboxEntry.invitation) + senders.map(InboxEntry.sender)
     guard let entry = entries.first else {
       throw Failure(.noInput, "notInInbox", "the inbox has nothing that is named \(name.displayed)")

@@ -17,7 +17,7 @@ struct People: Sendable {
   @discardableResult
   func share(_ title: String = "Groceries", canEdit: Bool = true) async throws -> String {
     try await invite(title, canEdit: canEdit)
-    try await bob.account.acceptSender(alice.account.user)
+    try await bob.account.people.accept(alice.account.user)
     try await bob.sync()
     let listID = try await bob.account.accept(#require(try await bob.invitations().last).id)
     try await settle()

@@ -103,7 +103,7 @@ import ZeroDarkCloudTesting
       #expect(wrong == [404, 422, 404, 404, 404])
       #expect(try await browser.post("/list/\(own)/share/find", "user=+\(user)%0A").0 == 303)
       let person = try await page(browser, "/list/\(own)/share/\(user)", with: "Share the list")
-      let number = try other.account.person(browser.user).safetyNumber
+      let number = try other.account.people.person(browser.user).safetyNumber
       #expect(person.contains(number.map { "<li>\($0)</li>" }.joined()) && person.contains("Not verified"))
       #expect(try await browser.post("/person/\(user)/name", "name=%3Cb%3EBob").0 == 303)
       #expect(try await browser.post("/person/\(user)/name", "name=\(String(repeating: "x", count: 201))").0 == 422)

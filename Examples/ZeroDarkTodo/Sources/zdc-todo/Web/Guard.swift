@@ -65,7 +65,7 @@ struct Guard: RouterMiddleware {
   private func refusal(_ error: any Error) -> Response {
     let status = (error as? any HTTPResponseError)?.status ?? Self.status(of: Failure(error))
     let message = (error as? HTTPError)?.body ?? (error as? Failure)?.message ?? Self.message(status, error)
-    return Page.response(Page.document(title: "Not possible", body: Page.problem(message)), status: status)
+    return Document.response(Document.html(title: "Not possible", body: Document.problem(message)), status: status)
   }
 
   private static func message(_ status: HTTPResponse.Status, _ error: any Error) -> String {

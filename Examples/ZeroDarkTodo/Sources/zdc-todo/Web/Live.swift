@@ -39,7 +39,8 @@ enum Live {
 
   /// Returns the users who are unknown and have sent messages, or nil if the server cannot be asked.
   static func unknownSenders(_ account: Account) async throws -> [UnknownSender]? {
-    do { return try await account.unknownSenders() } catch is TransportError { return nil } catch is ServerError {
+    do { return try await account.people.unknownSenders() } catch is TransportError { return nil } catch is ServerError
+    {
       return nil
     }
   }
@@ -60,7 +61,7 @@ enum Live {
     ) throws -> String? {
       page.sync = sync ?? page.sync
       page.senders = senders ?? page.senders
-      page.person = try page.place.userID.map(account.person)
+      page.person = try page.place.userID.map(account.people.person)
       page.screen = try account.screenNow(list: page.place.listID)
       let content = page.content.text
       defer { sent = content }

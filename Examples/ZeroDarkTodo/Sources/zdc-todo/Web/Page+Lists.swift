@@ -6,11 +6,11 @@ import ZeroDarkCloud
 extension Page {
   var sidebar: HTML {
     """
-    <nav id="side" aria-label="Lists"><div class="brand">\(Self.logo)<span>ZeroDark Todo</span></div>
+    <nav id="side" aria-label="Lists"><div class="brand">\(Icon.logo)<span>ZeroDark Todo</span></div>
     <ul id="lists">\(screen.lists.map(listLink))</ul>
     \(newList)
-    <div class="foot"><a id="to-invitations" href="\(base)/invitations"\(current(.invitations))>\(Self.envelope)Invitations\(waiting)</a>
-    <a id="to-activity" href="\(base)/activity"\(current(.activity))>\(Self.clock)Activity\(unseen)</a>
+    <div class="foot"><a id="to-invitations" href="\(base)/invitations"\(current(.invitations))>\(Icon.envelope)Invitations\(waiting)</a>
+    <a id="to-activity" href="\(base)/activity"\(current(.activity))>\(Icon.clock)Activity\(unseen)</a>
     \(accountMenu)\(status)</div></nav>
     """
   }
@@ -30,7 +30,7 @@ extension Page {
       """
       <label class="hidden" for="new-list">Title of the new list</label>
       <input id="new-list" name="title" placeholder="New list" maxlength="200" autocomplete="off" required>
-      <button class="quiet" aria-label="Create the list">\(Self.plus)</button>
+      <button class="quiet" aria-label="Create the list">\(Icon.plus)</button>
       """)
   }
 
@@ -56,7 +56,7 @@ extension Page {
       """
     }
     return """
-      <details id="accounts"><summary>\(Self.person)Accounts</summary><ul>\(others)
+      <details id="accounts"><summary>\(Icon.person)Accounts</summary><ul>\(others)
       <li><a href="/welcome">Add an account</a></li></ul></details>
       """
   }
@@ -88,7 +88,7 @@ extension Page {
   // MARK: Parts of other pages
 
   private static let shared: HTML =
-    "<span class=\"shared\" title=\"shared\">\(people)<span class=\"hidden\">shared</span></span>"
+    "<span class=\"shared\" title=\"shared\">\(Icon.people)<span class=\"hidden\">shared</span></span>"
 
   static func badges(_ badges: Set<Badge>) -> HTML {
     let texts: [Badge: String] = [
@@ -108,23 +108,4 @@ extension Page {
       """
   }
 
-  static let plus: HTML = """
-    <svg viewBox="0 0 20 20" class="icon" aria-hidden="true"><path d="M10 4v12M4 10h12"/></svg>
-    """
-  private static let clock: HTML = """
-    <svg viewBox="0 0 20 20" class="icon" aria-hidden="true"><circle cx="10" cy="10" r="7"/><path d="M10 6v4l2.5 2"/></svg>
-    """
-  private static let person: HTML = """
-    <svg viewBox="0 0 20 20" class="icon" aria-hidden="true"><circle cx="10" cy="7" r="3"/>\
-    <path d="M4 17c.5-3.5 3-5 6-5s5.500 1.500 6 5"/></svg>
-    """
-  static let logo: HTML = """
-    <svg viewBox="0 0 24 24" class="logo" aria-hidden="true"><rect x="2" y="2" width="20" height="20" rx="6"/>\
-    <path d="M7 12.5l3.4 3.4L17.5 8.5"/></svg>
-    """
-  static let icon = """
-    <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24"><rect x="2" y="2" width="20" height="20" rx="6" fill="#3b5bdb"/>\
-    <path d="M7 12.5l3.4 3.4L17.5 8.5" fill="none" stroke="#fff" stroke-width="2.4" stroke-linecap="round" \
-    stroke-linejoin="round"/></svg>
-    """
 }

@@ -38,7 +38,7 @@ extension Page {
     let text: HTML = others > 0 ? "<span class=\"count\">\(list.members.count)</span>" : "Share"
     let label = others > 0 ? "Shared with \(others) \(others == 1 ? "person" : "people")" : "Share this list"
     return
-      "<a id=\"to-sharing\" href=\"\(base)/list/\(list.id)/share\" aria-label=\"\(label)\">\(Self.people)\(text)</a>"
+      "<a id=\"to-sharing\" href=\"\(base)/list/\(list.id)/share\" aria-label=\"\(label)\">\(Icon.people)\(text)</a>"
   }
 
   private func listMenu(_ list: ListItem) -> HTML {
@@ -68,7 +68,7 @@ extension Page {
     form(
       "/list/\(list.id)/tasks", class: "new-task",
       """
-      <span class="round" aria-hidden="true">\(Self.plus)</span>
+      <span class="round" aria-hidden="true">\(Icon.plus)</span>
       <label class="hidden" for="new-task">New task</label>
       <input id="new-task" name="title" placeholder="New task" maxlength="1000" autocomplete="off" required data-clear>
       <label class="hidden" for="new-priority">Priority</label>

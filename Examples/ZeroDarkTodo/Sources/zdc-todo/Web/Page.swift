@@ -20,7 +20,7 @@ struct Page: Sendable {
   var list: ListItem? { screen.lists.first { $0.id == place.listID } }
 
   var document: HTML {
-    Self.document(
+    Document.html(
       title: title,
       body: """
         <div id="app" data-live="\(base)/live?path=\(base)\(place.path)">\(content)</div>
@@ -47,41 +47,21 @@ struct Page: Sendable {
   private var main: HTML {
     switch place {
     case .lists: overview
-    case .list: list.map(listPane) ?? Self.problem("This list was deleted, or you no longer have access.")
+    case .list: list.map(listPane) ?? Document.problem("This list was deleted, or you no longer have access.")
     case .task(let id, _):
-      screen.tasks.first { $0.id == id }.flatMap(taskPane) ?? Self.problem("This task was deleted.")
-    case .sharing: list.map(sharingPane) ?? Self.problem("This list was deleted, or you no longer have access.")
+      screen.tasks.first { $0.id == id }.flatMap(taskPane) ?? Document.problem("This task was deleted.")
+    case .sharing:
+      list.map { SharingPane(page: self, list: $0).html }
+        ?? Document.problem("This list was deleted, or you no longer have access.")
     case .access:
-      list.flatMap { list in person.map { personPane($0, list: list.isOwn ? list : nil) } }
-        ?? Self.problem("This list was deleted.")
-    case .person: person.map { personPane($0, list: nil) } ?? Self.problem("This device does not know this person.")
-    case .invitations: invitationsPane
+      list.flatMap { list in person.map { PersonPane(page: self, person: $0, list: list.isOwn ? list : nil).html } }
+        ?? Document.problem("This list was deleted.")
+    case .person:
+      person.map { PersonPane(page: self, person: $0, list: nil).html }
+        ?? Document.problem("This device does not know this person.")
+    case .invitations: InvitationsPane(page: self).html
     case .activity: activityPane
     }
-  }
-
-  // MARK: Documents
-
-  static func document(title: String, body: HTML) -> HTML {
-    """
-    <!doctype html>
-    <html lang="en"><head><meta charset="utf-8"><title>\(title) – ZeroDark Todo</title>
-    <meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
-    <link rel="icon" href="/icon.svg"><link rel="stylesheet" href="/style.css"><script src="/page.js" defer></script></head>
-    <body>\(body)<div id="notice" role="status" aria-live="polite"></div></body></html>
-    """
-  }
-
-  static func response(_ html: HTML, status: HTTPResponse.Status = .ok) -> Response {
-    Response(
-      status: status, headers: [.contentType: "text/html; charset=utf-8", .cacheControl: "no-store"],
-      body: ResponseBody(byteBuffer: ByteBuffer(string: html.text)))
-  }
-
-  static func problem(_ message: String) -> HTML {
-    """
-    <section class="empty"><h1>\(message)</h1><p><a href="/">Back to the lists</a></p></section>
-    """
   }
 
   /// A form. With `live`, the script sends it and the page stays open.

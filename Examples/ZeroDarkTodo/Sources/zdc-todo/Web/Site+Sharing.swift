@@ -18,22 +18,22 @@ extension Site {
   func addPeople(to account: RouterGroup<Context>) {
     account.post("person/:person/name", use: setName)
     account.post("person/:person/verify") { request, context in
-      try await chosen(context).verify(context.parameters.decoded("person"))
+      try await chosen(context).people.verify(context.parameters.decoded("person"))
       return back(request, context)
     }
     account.post("person/:person/accept") { request, context in
-      try await chosen(context).acceptNewWords(of: context.parameters.decoded("person"))
+      try await chosen(context).people.acceptNewWords(of: context.parameters.decoded("person"))
       return back(request, context)
     }
     account.post("senders/:person/accept") { _, context in
       let account = try chosen(context)
-      try await account.acceptSender(context.parameters.decoded("person"))
+      try await account.people.accept(context.parameters.decoded("person"))
       return Response.redirect(to: "/account/\(account.user)\(Place.invitations.path)")
     }
     for (path, isBlocking) in [("decline" as String, false), ("block", true)] {
       account.post("senders/:person/\(path)") { _, context in
         let account = try chosen(context)
-        try await account.declineSender(context.parameters.decoded("person"), isBlocking: isBlocking)
+        try await account.people.decline(context.parameters.decoded("person"), isBlocking: isBlocking)
         return Response.redirect(to: "/account/\(account.user)\(Place.invitations.path)")
       }
     }
@@ -46,7 +46,7 @@ extension Site {
     let (account, list) = (try chosen(context), try context.parameters.decoded("list"))
     let userID = try await Form(request)["user"].filter { !$0.isWhitespace }
     do {
-      try await account.meet(userID)
+      try await account.people.meet(userID)
     } catch let error as ZDCError where error.code == .userNotFound {
       throw Failure(.noInput, "noUser", "No one has this ID.")
     } catch let error as ZDCError where error.code == .invalidParameter {
@@ -77,7 +77,7 @@ extension Site {
   @Sendable private func setName(_ request: Request, _ context: Context) async throws -> Response {
     let name = try await Form(request)["name"].trimmingCharacters(in: .whitespacesAndNewlines)
     guard name.utf8.count <= 200 else { throw Failure(.usage, "name", "A name has at most 200 bytes.") }
-    try await chosen(context).setName(name, of: context.parameters.decoded("person"))
+    try await chosen(context).people.setName(name, of: context.parameters.decoded("person"))
     return back(request, context)
   }
 

@@ -32,7 +32,7 @@ struct Site: Sendable {
     let files: [(RouterPath, String, [UInt8])] = [
       ("style.css", "text/css; charset=utf-8", PackageResources.style_css),
       ("page.js", "text/javascript; charset=utf-8", PackageResources.page_js),
-      ("icon.svg", "image/svg+xml", Array(Page.icon.utf8)),
+      ("icon.svg", "image/svg+xml", Array(Icon.tab.utf8)),
     ]
     for (path, type, bytes) in files {
       router.get(path) { _, _ in Self.file(bytes, type: type) }
@@ -49,11 +49,13 @@ struct Site: Sendable {
 
   private func addAccounts(to router: Router<Context>) {
     router.get("/") { _, _ in
-      guard let first = try await manager.accounts().first else { return Page.response(Page.welcome(isFirst: true)) }
+      guard let first = try await manager.accounts().first else {
+        return Document.response(Document.welcome(isFirst: true))
+      }
       return .redirect(to: "/account/\(first.user)")
     }
     router.get("welcome") { _, _ in
-      Page.response(Page.welcome(isFirst: try await manager.accounts().isEmpty))
+      Document.response(Document.welcome(isFirst: try await manager.accounts().isEmpty))
     }
     router.post("accounts") { _, _ in
       let (account, _) = try await manager.createAccount()
@@ -67,14 +69,14 @@ struct Site: Sendable {
 
   @Sendable private func showWords(_ request: Request, _ context: Context) async throws -> Response {
     let account = try chosen(context)
-    return Page.response(Page.words(try await account.words(), user: account.user))
+    return Document.response(Document.words(try await account.words(), user: account.user))
   }
 
   /// Asks for three of the words.
   @Sendable private func askForWords(_ request: Request, _ context: Context) async throws -> Response {
     let positions = Array((0..<24).shuffled().prefix(3).sorted())
     let user = try context.parameters.decoded("user")
-    return Page.response(Page.check(positions, user: user, isWrong: request.uri.query != nil))
+    return Document.response(Document.check(positions, user: user, isWrong: request.uri.query != nil))
   }
 
   @Sendable private func checkWords(_ request: Request, _ context: Context) async throws -> Response {
@@ -96,7 +98,7 @@ struct Site: Sendable {
     for path in paths {
       account.get(path) { request, context in
         guard let place = Place(path: request.uri.path) else { throw HTTPError(.notFound) }
-        return Page.response(try await page(place, context).document)
+        return Document.response(try await page(place, context).document)
       }
     }
     account.get("live") { request, context in
@@ -112,7 +114,7 @@ struct Site: Sendable {
     let (account, task) = (try chosen(context), try context.parameters.decoded("task"))
     guard let item = try await account.item(task).task else { throw HTTPError(.notFound) }
     let back = "/account/\(account.user)\(Place.task(task, inList: item.listID).path)"
-    return Page.response(Page.explanation(try await account.explain(task), title: item.title, back: back))
+    return Document.response(Document.explanation(try await account.explain(task), title: item.title, back: back))
   }
 
   private func page(_ place: Place, _ context: Context) async throws -> Page {
@@ -124,7 +126,7 @@ struct Site: Sendable {
     return Page(
       user: account.user, accounts: users, place: place, screen: try await account.screen(list: place.listID),
       sync: try await account.session.syncManager.syncState(forLocalUserID: account.user),
-      person: try place.userID.map(account.person),
+      person: try place.userID.map(account.people.person),
       senders: place == .invitations ? try await Live.unknownSenders(account) : nil)
   }
 
@@ -137,7 +139,7 @@ struct Site: Sendable {
       mine += task.details.isEmpty ? [] : [("Details", task.details.displayed)]
       mine += [("Priority", task.priority.rawValue), ("Done", task.isDone ? "yes" : "no")]
     }
-    return Page.response(Page.sealed(node, mine: mine, back: "/account/\(account.user)\(place.path)"))
+    return Document.response(Document.sealed(node, mine: mine, back: "/account/\(account.user)\(place.path)"))
   }
 
   func chosen(_ context: Context) throws -> Account { try manager.account(context.parameters.decoded("user")) }

@@ -1,14 +1,38 @@
 import Foundation
+import HTTPTypes
+import Hummingbird
 import TodoKit
 import ZeroDarkCloud
 
-// Pages outside of an account, and details of a node.
-extension Page {
+/// Whole documents: the frame of all pages, pages outside of an account, and details of a node.
+enum Document {
+  static func html(title: String, body: HTML) -> HTML {
+    """
+    <!doctype html>
+    <html lang="en"><head><meta charset="utf-8"><title>\(title) – ZeroDark Todo</title>
+    <meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
+    <link rel="icon" href="/icon.svg"><link rel="stylesheet" href="/style.css"><script src="/page.js" defer></script></head>
+    <body>\(body)<div id="notice" role="status" aria-live="polite"></div></body></html>
+    """
+  }
+
+  static func response(_ html: HTML, status: HTTPResponse.Status = .ok) -> Response {
+    Response(
+      status: status, headers: [.contentType: "text/html; charset=utf-8", .cacheControl: "no-store"],
+      body: ResponseBody(byteBuffer: ByteBuffer(string: html.text)))
+  }
+
+  static func problem(_ message: String) -> HTML {
+    """
+    <section class="empty"><h1>\(message)</h1><p><a href="/">Back to the lists</a></p></section>
+    """
+  }
+
   static func welcome(isFirst: Bool) -> HTML {
-    document(
+    html(
       title: "Welcome",
       body: """
-        <main id="main" class="card"><div class="brand">\(logo)<span>ZeroDark Todo</span></div>
+        <main id="main" class="card"><div class="brand">\(Icon.logo)<span>ZeroDark Todo</span></div>
         <h1>To-do lists that only your devices can read</h1>
         <p>An account is 24 words. It has no e-mail address and no password.</p>
         <form method="post" action="/accounts"><button class="primary">Create an account</button></form>
@@ -22,7 +46,7 @@ extension Page {
 
   static func words(_ words: [String], user: String) -> HTML {
     let items: [HTML] = words.map { "<li>\($0)</li>" }
-    return document(
+    return html(
       title: "Your words",
       body: """
         <main id="main" class="card"><h1>These 24 words are your account</h1>
@@ -40,7 +64,7 @@ extension Page {
       autocapitalize="none" spellcheck="false" required>
       """
     }
-    return document(
+    return html(
       title: "Check your words",
       body: """
         <main id="main" class="card"><h1>Confirm your words</h1>
@@ -57,10 +81,10 @@ extension Page {
     let lines: [HTML] = stride(from: 0, to: hex.count, by: 16).map {
       "\(hex[$0..<min($0 + 16, hex.count)].joined(separator: " "))\n"
     }
-    return document(
+    return html(
       title: "What the server sees",
       body: """
-        <main id="main" class="wide"><header>\(Self.backLink(back, "Back"))<h1>What the server sees</h1></header>
+        <main id="main" class="wide"><header>\(Page.backLink(back, "Back"))<h1>What the server sees</h1></header>
         <div class="beside"><section><h2>On this device</h2><dl>\(rows)</dl></section>
         <section><h2>On the server</h2><dl><dt>Node</dt><dd><code>\(node.cloudID)</code></dd>
         <dt>Below</dt><dd><code>\(node.parentCloudID)</code></dd><dt>Sealed content</dt><dd>\(node.bytes) bytes, padded</dd></dl>
@@ -76,10 +100,10 @@ extension Page {
       \(operation.attempts == 0 ? "Not tried yet." : "Tried \(operation.attempts) times.")</li>
       """
     }
-    return document(
+    return html(
       title: "Is it in the cloud?",
       body: """
-        <main id="main" class="wide"><header>\(Self.backLink(back, "Back"))<h1><bdi>\(title.displayed)</bdi></h1></header>
+        <main id="main" class="wide"><header>\(Page.backLink(back, "Back"))<h1><bdi>\(title.displayed)</bdi></h1></header>
         \(rows.isEmpty ? "<p>All changes of this task are in the cloud.</p>" : "<p>These changes wait:</p><ul class=\"reasons\">\(rows)</ul>")</main>
         """)
   }

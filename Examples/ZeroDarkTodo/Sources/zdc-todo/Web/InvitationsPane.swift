@@ -2,28 +2,30 @@ import Foundation
 import TodoKit
 import ZeroDarkCloud
 
-// Invitations, people who are unknown, and the user's own ID.
-extension Page {
-  var invitationsPane: HTML {
+/// Invitations, people who are unknown, and the user's own ID.
+struct InvitationsPane {
+  let page: Page
+
+  var html: HTML {
     """
-    <header>\(back("", "Lists"))<h1 id="title">Invitations</h1></header>
-    \(screen.invitations.isEmpty ? "<p class=\"hint\">Lists that others share with you will appear here.</p>" : HTML.empty)
-    <ul id="invitations" class="cards">\(screen.invitations.map(card))</ul>
+    <header>\(page.back("", "Lists"))<h1 id="title">Invitations</h1></header>
+    \(page.screen.invitations.isEmpty ? "<p class=\"hint\">Lists that others share with you will appear here.</p>" : HTML.empty)
+    <ul id="invitations" class="cards">\(page.screen.invitations.map(card))</ul>
     \(unknownPeople)
     <section class="own-id"><h2>Your ID</h2>
     <p class="hint">Others need it to share a list with you. It is no secret.</p>
-    <div class="copy"><code id="own-id">\(user)</code><button type="button" data-copy="own-id">Copy</button></div></section>
+    <div class="copy"><code id="own-id">\(page.user)</code><button type="button" data-copy="own-id">Copy</button></div></section>
     """
   }
 
   private func card(_ invitation: InvitationItem) -> HTML {
     """
-    <li id="i-\(invitation.id)">\(Self.avatar(invitation.sender))<div class="body"><strong class="name"><bdi>\
-    \(invitation.title.displayed)</bdi></strong><span class="details">from <a href="\(base)/person/\(invitation.sender.id)"><bdi>\
-    \(invitation.sender.label.displayed)</bdi></a> · \(Self.identity(invitation.sender))</span></div>
-    <div class="answers">\(form("/invitations/\(invitation.id)/accept", """
+    <li id="i-\(invitation.id)">\(PersonPane.avatar(invitation.sender))<div class="body"><strong class="name"><bdi>\
+    \(invitation.title.displayed)</bdi></strong><span class="details">from <a href="\(page.base)/person/\(invitation.sender.id)"><bdi>\
+    \(invitation.sender.label.displayed)</bdi></a> · \(PersonPane.identity(invitation.sender))</span></div>
+    <div class="answers">\(page.form("/invitations/\(invitation.id)/accept", """
       <button class="primary" data-go aria-label="Accept \(invitation.title.displayed)">Accept</button>
-      """))\(form("/invitations/\(invitation.id)/decline", """
+      """))\(page.form("/invitations/\(invitation.id)/decline", """
       <button aria-label="Decline \(invitation.title.displayed)">Decline</button>
       """))</div></li>
     """
@@ -31,7 +33,7 @@ extension Page {
 
   /// Nothing that the people have sent is shown: it has not been downloaded.
   private var unknownPeople: HTML {
-    guard let senders else {
+    guard let senders = page.senders else {
       return "<p class=\"hint\">The server cannot be asked for messages of unknown people now.</p>"
     }
     guard !senders.isEmpty else { return .empty }
@@ -47,11 +49,11 @@ extension Page {
     return """
       <li id="s-\(sender.id)"><div class="body"><code class="name">\(sender.id)</code><span class="details">\(sender.messages) \
       \(sender.messages == 1 ? "message" : "messages"), \(sender.date.formatted(date: .abbreviated, time: .shortened))</span></div>
-      <div class="answers">\(form("/senders/\(sender.id)/accept", live: false, """
+      <div class="answers">\(page.form("/senders/\(sender.id)/accept", live: false, """
         <button class="primary" aria-label="Accept messages from \(id)">Accept</button>
-        """))\(form("/senders/\(sender.id)/decline", live: false, """
+        """))\(page.form("/senders/\(sender.id)/decline", live: false, """
         <button aria-label="Delete the messages from \(id)">Delete</button>
-        """))\(form("/senders/\(sender.id)/block", live: false, """
+        """))\(page.form("/senders/\(sender.id)/block", live: false, """
         <button class="danger" aria-label="Block \(id)" data-confirm="Refuse all messages from this person?">Block</button>
         """))</div></li>
       """
