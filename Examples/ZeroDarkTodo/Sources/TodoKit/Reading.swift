@@ -1,7 +1,7 @@
 import Foundation
 import ZeroDarkCloud
 
-// What screens show: snapshots of the database, and photos.
+// What screens show: snapshots of the database.
 
 extension Account {
   /// Reads a snapshot of the account, with the tasks of one list.
@@ -27,53 +27,6 @@ extension Account {
     ScreenReader(account: self, transaction: transaction, cloud: cloud)
   }
 
-  /// Maximum size of a photo and of a thumbnail, in bytes. Larger ones of other devices are not decrypted.
-  public static let maxPhotoBytes = 25_000_000
-
-  /// Returns the photo of a task: from this device, or else from the cloud. Nil if the task has none.
-  ///
-  /// - Throws: `sectionTooLarge` above ``maxPhotoBytes``.
-  public func photo(of taskID: String) async throws -> Data? {
-    try await photoFile(of: taskID).map { try ZDCFileConversion.decryptCryptoFile(intoMemory: $0) }
-  }
-
-  /// Downloads the photo of a task unless this device has it already.
-  ///
-  /// - Returns: Whether the task has a photo.
-  /// - Throws: `sectionTooLarge` above ``maxPhotoBytes``.
-  public func downloadPhoto(of taskID: String) async throws -> Bool { try await photoFile(of: taskID) != nil }
-
-  private func photoFile(of taskID: String) async throws -> ZDCCryptoFile? {
-    guard let node = try await photoNode(of: taskID) else { return nil }
-    if let file = session.diskManager.nodeData(node)?.cryptoFile { return try checkSize(file) }
-    guard node.cloudDataInfo?.dataSize ?? 0 <= Self.maxPhotoBytes else { throw ZDCError(.sectionTooLarge) }
-    let options = ZDCDownloadOptions()
-    options.cacheToDiskManager = true
-    return try checkSize(try await session.downloadManager.downloadNodeData(node, options: options).cryptoFile)
-  }
-
-  private func checkSize(_ file: ZDCCryptoFile) throws -> ZDCCryptoFile {
-    guard file.cleartextFileSize <= Self.maxPhotoBytes else { throw ZDCError(.sectionTooLarge) }
-    return file
-  }
-
-  /// Returns the downloaded fraction of a task's photo, or nil if no download runs.
-  public func photoProgress(of taskID: String) async throws -> Double? {
-    guard let node = try await photoNode(of: taskID) else { return nil }
-    return session.progressManager.dataDownloadProgress(forNodeID: node.uuid)?.fractionCompleted
-  }
-
-  /// Returns the thumbnail of a task's photo, which is downloaded without the photo.
-  public func thumbnail(of taskID: String) async throws -> Data? {
-    guard let node = try await photoNode(of: taskID) else { return nil }
-    if let stored = session.diskManager.nodeThumbnail(node) {
-      return try stored.cryptoFile.map { try ZDCFileConversion.decryptCryptoFile(intoMemory: checkSize($0)) }
-    }
-    let options = ZDCDownloadOptions()
-    options.cacheToDiskManager = true
-    return try await session.downloadManager.downloadNodeMeta(node, components: .thumbnail, options: options).thumbnail
-  }
-
   /// Returns the queued operations of a task and its photo, and what each is waiting for.
   public func explain(_ taskID: String) async throws -> [ZDCOperationExplanation] {
     try await tree.read { _, cloud in
@@ -97,10 +50,6 @@ extension Account {
       title: title, cloudID: node.cloudID, parentCloudID: parent?.cloudID ?? "", bytes: bytes.count,
       beginning: Data(bytes.prefix(256)))
   }
-
-  private func photoNode(of taskID: String) async throws -> ZDCNode? {
-    try await tree.read { _, cloud in cloud.photoNode(of: taskID) }
-  }
 }
 
 /// Reads one snapshot, inside of a transaction.
@@ -112,23 +61,26 @@ private struct ScreenReader {
   private var user: String { account.user }
 
   func screen(list listID: String?) throws -> Screen {
-    let session = account.session
-    let waiting = try session.syncManager.syncingNodeIDs(forLocalUserID: user, transaction: transaction)
-    // An upload that a lost network interrupted keeps its progress.
-    let isPushing = session.syncManager.isPushingChanges(forLocalUserID: user)
-    let sending = isPushing ? session.progressManager.allUploadingNodeIDs(user) : []
-    let marked = Set(cloud.nodeIDsMarkedAsNeedsDownload(components: .data))
     let journal = cloud.mergeJournal(limit: 200).filter(\.isShown)
+    let badges = try badges(journal)
+    return Screen(
+      lists: try lists(badges), tasks: try listID.map { try cloud.taskItems(of: $0, badges) } ?? [],
+      activity: try activity(journal), invitations: try invitations())
+  }
+
+  private func badges(_ journal: [ZDCMergeJournalEntry]) throws -> (_ nodeID: String) -> Set<Badge> {
+    let (sync, progress) = (account.session.syncManager, account.session.progressManager)
+    let waiting = try sync.syncingNodeIDs(forLocalUserID: user, transaction: transaction)
+    // An upload that a lost network interrupted keeps its progress.
+    let sending = sync.isPushingChanges(forLocalUserID: user) ? progress.allUploadingNodeIDs(user) : []
+    let marked = Set(cloud.nodeIDsMarkedAsNeedsDownload(components: .data))
     let lost = Set(journal.filter(\.isUnseenLoss).map(\.nodeID))
-    let badges = { (nodeID: String) in
+    return { nodeID in
       var badges: Set<Badge> = sending.contains(nodeID) ? [.syncing] : waiting.contains(nodeID) ? [.pending] : []
       if lost.contains(nodeID) { badges.insert(.merged) }
       if marked.contains(nodeID) { badges.insert(.needsDownload) }
       return badges
     }
-    return Screen(
-      lists: try lists(badges), tasks: try listID.map { try cloud.taskItems(of: $0, badges) } ?? [],
-      activity: try activity(journal), invitations: try invitations())
   }
 
   private func activity(_ journal: [ZDCMergeJournalEntry]) throws -> [Activity] {

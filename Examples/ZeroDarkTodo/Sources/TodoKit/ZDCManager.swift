@@ -5,7 +5,8 @@
 //  3. Change lists, tasks and photos         7. Conflicts
 //  4. Give the framework what it uploads     8. Sharing
 //
-// People.swift has the part of sharing that is about other users, and Reading.swift what the screens show.
+// People.swift has the part of sharing that is about other users. Photos.swift and Reading.swift have what the screens
+// show.
 //
 // The tree of an account in the cloud. The server sees its shape, but neither names nor content:
 //
@@ -281,7 +282,7 @@ extension Account {
   }
 
   private func copyTask(_ taskID: String, toList listID: String) async throws {
-    let (photo, thumbnail) = (try await photo(of: taskID), try await thumbnail(of: taskID))
+    let (photo, thumbnail) = (try await photos.data(of: taskID), try await photos.thumbnail(of: taskID))
     try await tree.write { transaction, cloud in
       guard cloud.linkedObject(forNodeID: listID) is List else { throw ZDCError(.nodeNotFound) }
       let copies = try transaction.add([try cloud.task(taskID)], to: listID, cloud)

@@ -40,7 +40,7 @@ struct Photo: AsyncParsableCommand {
   }
 
   private func fetch(_ id: String, _ account: Account, to url: URL) async throws {
-    guard let photo = try await account.photo(of: id) else {
+    guard let photo = try await account.photos.data(of: id) else {
       throw Failure(.noInput, "noPhoto", "the task has no photo")
     }
     try photo.write(to: url, options: .withoutOverwriting)

@@ -6,7 +6,7 @@ import TodoKit
 /// This process checks only the format and the size. `vipsthumbnail` decodes the picture in another process with limits
 /// on memory, time and output. A picture that exploits a decoder therefore affects only that process.
 struct Picture: Sendable {
-  static let maxBytes = Account.maxPhotoBytes
+  static let maxBytes = Photos.maxBytes
   static let maxPixels = 100_000_000
   private static let seconds = 10
 

@@ -60,8 +60,8 @@ import ZeroDarkCloudTesting
       try await laptop.sync()
       try await settle(phone, laptop)
       for device in [laptop, phone] {
-        #expect(try await device.account.photo(of: device.item("milk").id) == Data("laptop's".utf8))
-        #expect(try await device.account.thumbnail(of: device.item("milk").id) == Data("L".utf8))
+        #expect(try await device.account.photos.data(of: device.item("milk").id) == Data("laptop's".utf8))
+        #expect(try await device.account.photos.thumbnail(of: device.item("milk").id) == Data("L".utf8))
       }
       let item = try await phone.item("milk")
       #expect(item.badges == [.merged])
@@ -80,7 +80,7 @@ import ZeroDarkCloudTesting
       try await laptop.sync()
       try await settle(phone, laptop)
       for device in [laptop, phone] {
-        #expect(try await device.account.photo(of: device.item("milk").id) == Data("laptop's".utf8))
+        #expect(try await device.account.photos.data(of: device.item("milk").id) == Data("laptop's".utf8))
       }
     }
   }

@@ -22,7 +22,7 @@ import ZeroDarkCloudTesting
       try await alice.account.deleteTask(alice.item("jam").id)
       try await alice.account.attachPhoto(Data("photo".utf8), thumbnail: nil, to: alice.item("milk").id)
       try await people.settle()
-      #expect(try await bob.account.photo(of: bob.item("milk").id) == Data("photo".utf8))
+      #expect(try await bob.account.photos.data(of: bob.item("milk").id) == Data("photo".utf8))
     }
   }
 
@@ -225,8 +225,8 @@ import ZeroDarkCloudTesting
       for device in [bob, alice, bob] { try await device.sync() }
       #expect(try await bob.titles() == ["Alice's groceries 0/1", "Own 0/1"])
       #expect(try await alice.titles() == ["Market 0/1"])
-      #expect(try await bob.account.photo(of: bob.item("milk").id) == Data("photo".utf8))
-      #expect(try await bob.account.thumbnail(of: bob.item("milk").id) == Data("small".utf8))
+      #expect(try await bob.account.photos.data(of: bob.item("milk").id) == Data("photo".utf8))
+      #expect(try await bob.account.photos.thumbnail(of: bob.item("milk").id) == Data("small".utf8))
       try await bob.account.moveTask(bob.item("milk").id, toList: listID)
       for device in [bob, alice] { try await device.sync() }
       #expect(try await alice.lines() == ["- bread [normal]", "- milk [normal] +photo"])

@@ -17,17 +17,17 @@ import ZeroDarkCloudTesting
       #expect(try await laptop.item("milk").photo != first, "the version differs before an upload too")
       try await settle(laptop, phone)
       let copy = try await phone.item("milk").id
-      #expect(try await phone.account.thumbnail(of: copy) == Data("small".utf8))
+      #expect(try await phone.account.photos.thumbnail(of: copy) == Data("small".utf8))
       #expect(!phone.account.session.diskManager.hasNodeData(copy))
-      #expect(try await phone.account.photo(of: copy) == large)
+      #expect(try await phone.account.photos.data(of: copy) == large)
       try await laptop.account.attachPhoto(Data("new".utf8), thumbnail: Data("tiny".utf8), to: milk)
       try await settle(laptop, phone)
-      #expect(try await phone.account.thumbnail(of: copy) == Data("tiny".utf8))
-      #expect(try await phone.account.photo(of: copy) == Data("new".utf8))
+      #expect(try await phone.account.photos.thumbnail(of: copy) == Data("tiny".utf8))
+      #expect(try await phone.account.photos.data(of: copy) == Data("new".utf8))
       try await phone.account.removePhoto(from: copy)
       try await settle(laptop, phone)
       #expect(try await laptop.item("milk").photo == nil)
-      #expect(try await laptop.account.photo(of: milk) == nil)
+      #expect(try await laptop.account.photos.data(of: milk) == nil)
     }
   }
 

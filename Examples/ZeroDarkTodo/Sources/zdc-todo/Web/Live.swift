@@ -72,10 +72,10 @@ enum Live {
   /// Downloads a photo and sends the downloaded fraction, from 0 to 1.
   static func photo(of task: String, _ account: Account, _ request: Request) -> Response {
     stream(request) { send in
-      async let hasPhoto = account.downloadPhoto(of: task)
+      async let hasPhoto = account.photos.download(of: task)
       let reports = _Concurrency.Task {
         while !_Concurrency.Task.isCancelled {
-          if let done = try await account.photoProgress(of: task) { send("\(min(done, 0.99))") }
+          if let done = try await account.photos.progress(of: task) { send("\(min(done, 0.99))") }
           try await _Concurrency.Task.sleep(for: .milliseconds(50))
         }
       }

@@ -25,10 +25,10 @@ extension Site {
 
   func addPhotos(to account: RouterGroup<Context>) {
     account.get("task/:task/thumbnail") { _, context in
-      picture(try await chosen(context).thumbnail(of: context.parameters.decoded("task")))
+      picture(try await chosen(context).photos.thumbnail(of: context.parameters.decoded("task")))
     }
     account.get("task/:task/photo") { _, context in
-      picture(try await chosen(context).photo(of: context.parameters.decoded("task")))
+      picture(try await chosen(context).photos.data(of: context.parameters.decoded("task")))
     }
     account.get("task/:task/photo/progress") { request, context in
       Live.photo(of: try context.parameters.decoded("task"), try chosen(context), request)
