@@ -19,11 +19,7 @@ public struct ZDCSafetyNumber: Sendable, Hashable, CustomStringConvertible {
   /// Six groups: the first 30 bytes of `H("safety", userID)`, five at a time, modulo 100,000.
   private static func groups(_ user: UserID) -> [String] {
     let hash = Bytes32<SafetyRole>(labelledHash: "safety", user.bytes).bytes
-    return (0..<6).map { group in
-      let number = hash[group * 5..<group * 5 + 5].reduce(0 as UInt64) { $0 << 8 | UInt64($1) } % 100_000
-      let digits = String(number)
-      return String(repeating: "0", count: 5 - digits.count) + digits
-    }
+    return (0..<6).map { hash[$0 * 5..<$0 * 5 + 5].decimalDigits(5) }
   }
 }
 

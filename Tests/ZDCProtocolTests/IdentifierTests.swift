@@ -79,6 +79,12 @@ import ZDCProtocol
     #expect(ZoneID(tree: tree, root: low) < ZoneID(tree: tree, root: high))
     #expect(ZoneID(tree: .zero, root: high) < ZoneID(tree: tree, root: low))
   }
+
+  @Test func decimalDigitsAreTheLastOnesOfABigEndianNumber() {
+    #expect(([0, 0, 0, 0, 5] as ArraySlice).decimalDigits(5) == "00005")
+    #expect(([1, 0, 0, 0, 0] as ArraySlice).decimalDigits(5) == "67296")
+    #expect(ArraySlice(repeating: 255, count: 8).decimalDigits(6) == "551615")
+  }
 }
 
 @Suite struct ErrorTests {

@@ -49,9 +49,7 @@ package struct DeviceLinkCode: Sendable, Hashable {
   /// The six digits that both devices show: `H("link-sas", linkID ‖ public key ‖ userID)`, its first 8 bytes modulo 10^6.
   package func digits(publicKey: [UInt8], user: UserID) -> String {
     let hash = Bytes32<DeviceLinkRole>(labelledHash: "link-sas", id.bytes, publicKey, user.bytes).bytes
-    let number = hash.prefix(8).reduce(0 as UInt64) { $0 << 8 | UInt64($1) } % 1_000_000
-    let digits = String(number)
-    return String(repeating: "0", count: 6 - digits.count) + digits
+    return hash.prefix(8).decimalDigits(6)
   }
 
   private static func hash(_ publicKey: [UInt8]) -> Bytes32<DeviceLinkKeyRole> {
