@@ -158,7 +158,7 @@ extension ZDCLocalUserManager {
       let keys = try UserKeys(row)
       guard !keys.isAccessKeyChanged else { throw ZDCSecurityError(.accessKeyChanged, user: user) }
       let heads = try transaction.zones.zones(localUser: row.id).compactMap { zone in
-        zone.head.map { DeviceLinkAnswer.Head(zone: zone.zone, seq: $0.seq, hash: $0.hash) }
+        zone.head.map { VerifiedHead(zone: zone.zone, seq: $0.seq, hash: $0.hash) }
       }
       return DeviceLinkAnswer(
         accessKey: row.secrets.accessKey, user: user, chainSeq: keys.identity.seq,

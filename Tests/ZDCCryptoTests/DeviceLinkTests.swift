@@ -11,7 +11,7 @@ import ZDCProtocol
   init() throws {
     key = try DecryptionKey.random()
     code = DeviceLinkCode(id: .random(), publicKey: key.publicKey)
-    let head = DeviceLinkAnswer.Head(
+    let head = VerifiedHead(
       zone: ZoneID(tree: Bytes32(labelledHash: "a"), root: .random()), seq: 7,
       hash: Bytes32(labelledHash: "b"))
     answer = DeviceLinkAnswer(

@@ -9,19 +9,6 @@ package struct MessageBody: Sendable, Hashable {
     case signal = 2
   }
 
-  /// The head of a zone that sender and recipient know, as the sender's device last verified it.
-  package struct Head: Sendable, Hashable {
-    package var zone: ZoneID
-    package var seq: UInt64
-    package var hash: CommitHash
-
-    package init(zone: ZoneID, seq: UInt64, hash: CommitHash) {
-      self.zone = zone
-      self.seq = seq
-      self.hash = hash
-    }
-  }
-
   package struct Fields: Sendable, Hashable {
     package var id: MessageID
     package var sender: UserID
@@ -34,13 +21,14 @@ package struct MessageBody: Sendable, Hashable {
     /// 1, 2, 3, … for each sending device and recipient.
     package var seq: UInt64
     package var timeMs: UInt64
-    package var heads: [Head]
+    /// Those of zones that sender and recipient know, in the order of the zones.
+    package var heads: [VerifiedHead]
     package var kind: Kind
     package var payload: [UInt8]
 
     package init(
       id: MessageID, sender: UserID, senderGen: UInt32, device: UInt64, recipient: UserID, inbox: TreeID,
-      recipientEncGen: UInt32, seq: UInt64, timeMs: UInt64, heads: [Head] = [], kind: Kind, payload: [UInt8]
+      recipientEncGen: UInt32, seq: UInt64, timeMs: UInt64, heads: [VerifiedHead] = [], kind: Kind, payload: [UInt8]
     ) {
       self.id = id
       self.sender = sender
@@ -102,7 +90,7 @@ package struct MessageBody: Sendable, Hashable {
 
 extension MessageBody.Fields {
   fileprivate var bytes: [UInt8] {
-    var out = ByteWriter(magic: "ZDMB", capacity: 256 + heads.count * 88 + payload.count)
+    var out = ByteWriter(magic: "ZDMB", capacity: 256 + heads.count * VerifiedHead.byteCount + payload.count)
     out.append(id)
     out.append(sender)
     out.append(senderGen)
@@ -114,13 +102,7 @@ extension MessageBody.Fields {
     out.append(timeMs)
     out.append(UInt64(0))
     out.append(TransparencyRoot.zero)
-    out.append(UInt16(heads.count))
-    for head in heads {
-      out.append(head.zone.tree)
-      out.append(head.zone.root)
-      out.append(head.seq)
-      out.append(head.hash)
-    }
+    out.append(heads: heads)
     out.append(kind.rawValue)
     out.append32(payload)
     return out.bytes
@@ -153,15 +135,9 @@ extension MessageBody.Fields {
     try require(size == 0, .unsupportedVersion)
   }
 
-  private static func readHeads(_ reader: inout ByteReader) throws(ZDCSecurityError) -> [MessageBody.Head] {
-    let count = Int(try reader.readUInt16())
-    try require(count <= Limits.messageHeads, .limitExceeded)
-    var heads: [MessageBody.Head] = []
-    for _ in 0..<count {
-      let zone = ZoneID(tree: try reader.read32(), root: try reader.read16())
-      try require(heads.last.map { $0.zone < zone } ?? true, .nonCanonicalEncoding)
-      heads.append(MessageBody.Head(zone: zone, seq: try reader.readUInt64(), hash: try reader.read32()))
-    }
+  private static func readHeads(_ reader: inout ByteReader) throws(ZDCSecurityError) -> [VerifiedHead] {
+    let heads = try reader.readHeads(limit: Limits.messageHeads)
+    try require(zip(heads, heads.dropFirst()).allSatisfy { $0.zone < $1.zone }, .nonCanonicalEncoding)
     return heads
   }
 }

@@ -18,7 +18,7 @@ extension VectorCases {
     try add("message", "a message of 40 bytes", exchange, world.fields(exchange.sender, exchange.inbox))
     var full = world.fields(exchange.sender, exchange.inbox)
     (full.kind, full.seq, full.payload) = (.signal, 7, pattern(5_000))
-    full.heads = [MessageBody.Head(zone: world.home.zone, seq: 3, hash: CommitHash(1, 2, 3, 4))]
+    full.heads = [VerifiedHead(zone: world.home.zone, seq: 3, hash: CommitHash(1, 2, 3, 4))]
     try add("message-signal", "a signal with a zone's head, padded", exchange, full)
     try addMessageFailures(exchange)
     try addReceivedRecord(exchange)
@@ -43,7 +43,7 @@ extension VectorCases {
     other.seq = 0
     try add("message-seq-zero", "numbers begin with 1", exchange, other, expect: .nonCanonicalEncoding)
     other = fields
-    other.heads = [2, 1].map { MessageBody.Head(zone: ZoneID(trunkOf: TreeID($0, 0, 0, 0)), seq: 0, hash: .zero) }
+    other.heads = [2, 1].map { VerifiedHead(zone: ZoneID(trunkOf: TreeID($0, 0, 0, 0)), seq: 0, hash: .zero) }
     try add("message-heads-order", "heads in descending order", exchange, other, expect: .nonCanonicalEncoding)
     try add(
       "message-signature", "signed by another user's key", exchange, fields, signedBy: try FrozenMember("carol"),
