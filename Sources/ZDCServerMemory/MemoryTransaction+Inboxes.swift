@@ -4,7 +4,7 @@ internal import ZDCServer
 /// The inbox of a zone.
 struct MemoryInbox: Sendable {
   struct Envelope {
-    var row: EnvelopeRow
+    var row: WaitingMessage
     var bytes: [UInt8]
   }
 
@@ -14,7 +14,7 @@ struct MemoryInbox: Sendable {
 
 // Messages that wait for their recipients.
 extension MemoryTransaction {
-  func envelopes(in inbox: ZoneKey, after cursor: UInt64, limit: Int) -> [EnvelopeRow] {
+  func envelopes(in inbox: ZoneKey, after cursor: UInt64, limit: Int) -> [WaitingMessage] {
     rows(of: inbox).filter { $0.cursor > cursor }.sorted { $0.cursor < $1.cursor }.prefix(limit).map { $0 }
   }
 
@@ -24,7 +24,7 @@ extension MemoryTransaction {
 
   func inboxUsage(of inbox: ZoneKey, sender: UserID) -> InboxUsage {
     let rows = rows(of: inbox)
-    func share(_ rows: [EnvelopeRow]) -> InboxUsage.Share {
+    func share(_ rows: [WaitingMessage]) -> InboxUsage.Share {
       InboxUsage.Share(count: rows.count, bytes: rows.reduce(0) { $0 + $1.length })
     }
     var usage = InboxUsage()
@@ -55,7 +55,7 @@ extension MemoryTransaction {
     }
   }
 
-  private func rows(of inbox: ZoneKey) -> [EnvelopeRow] { tables.inboxes[inbox]?.envelopes.values.map(\.row) ?? [] }
+  private func rows(of inbox: ZoneKey) -> [WaitingMessage] { tables.inboxes[inbox]?.envelopes.values.map(\.row) ?? [] }
 
   private func inboxes(of user: UserID) -> [ZoneKey] {
     tables.zones.filter { $0.value.owner == user && tables.inboxes[$0.key] != nil }.map(\.key)
@@ -64,11 +64,11 @@ extension MemoryTransaction {
 
 // Changes
 extension MemoryTransaction {
-  func insertEnvelope(_ envelope: MessageEnvelope, row: EnvelopeRow, in inbox: ZoneKey) throws {
+  func insertEnvelope(_ envelope: MessageEnvelope, row: WaitingMessage, in inbox: ZoneKey) throws {
     try check(inbox)
     var row = row
     row.cursor = UInt64(tables.newKey())
-    let node = NodeID(message: row.id, from: row.sender)
+    let node = NodeID(message: row.messageID, from: row.sender)
     tables.inboxes[inbox, default: MemoryInbox()].envelopes[node] = MemoryInbox.Envelope(
       row: row, bytes: envelope.bytes)
   }

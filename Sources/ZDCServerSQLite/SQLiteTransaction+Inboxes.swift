@@ -4,15 +4,15 @@ internal import ZDCServer
 
 // Messages that wait for their recipients.
 extension SQLiteTransaction {
-  func envelopes(in inbox: ZoneKey, after cursor: UInt64, limit: Int) throws -> [EnvelopeRow] {
+  func envelopes(in inbox: ZoneKey, after cursor: UInt64, limit: Int) throws -> [WaitingMessage] {
     try db.all(
       """
       SELECT id, sender, message, length, received_ms, is_request FROM envelopes
       WHERE inbox = ? AND id > ? ORDER BY id LIMIT ?
       """, .int(inbox.rawValue), .ms(cursor), .int(Int64(limit))
     ) { row in
-      EnvelopeRow(
-        cursor: row.unsigned(0), sender: try row.id(1), id: try row.id(2), length: Int(row.int(3)),
+      WaitingMessage(
+        cursor: row.unsigned(0), sender: try row.id(1), messageID: try row.id(2), length: Int(row.int(3)),
         receivedMs: row.unsigned(4), isRequest: row.int(5) != 0)
     }
   }
@@ -81,12 +81,13 @@ extension SQLiteTransaction {
 
 // Changes
 extension SQLiteTransaction {
-  func insertEnvelope(_ envelope: MessageEnvelope, row: EnvelopeRow, in inbox: ZoneKey) throws {
+  func insertEnvelope(_ envelope: MessageEnvelope, row: WaitingMessage, in inbox: ZoneKey) throws {
     try db.run(
       """
       INSERT INTO envelopes(inbox, node, sender, message, length, is_request, received_ms, bytes)
       VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-      """, .int(inbox.rawValue), .id(NodeID(message: row.id, from: row.sender)), .id(row.sender), .id(row.id),
+      """, .int(inbox.rawValue), .id(NodeID(message: row.messageID, from: row.sender)), .id(row.sender),
+      .id(row.messageID),
       .int(Int64(row.length)), .int(row.isRequest ? 1 : 0), .ms(row.receivedMs), .bytes(envelope.bytes))
   }
 

@@ -103,7 +103,7 @@ private final class CountingReader: MetadataReader {
     return reader
   }
 
-  func envelopes(in inbox: ZoneKey, after cursor: UInt64, limit: Int) throws -> [EnvelopeRow] {
+  func envelopes(in inbox: ZoneKey, after cursor: UInt64, limit: Int) throws -> [WaitingMessage] {
     try asked.envelopes(in: inbox, after: cursor, limit: limit)
   }
   func envelope(_ id: MessageID, from sender: UserID, in inbox: ZoneKey) throws -> [UInt8]? {

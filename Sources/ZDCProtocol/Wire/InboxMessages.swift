@@ -27,11 +27,14 @@ package struct DeliveryResponse: Codable, Sendable, Hashable {
 
 /// A message that waits in the caller's mailbox. All of it is the server's word until the envelope is opened.
 package struct WaitingMessage: Codable, Sendable, Hashable {
+  /// Grows with each message that the server stores.
   package var cursor: UInt64
   package var sender: UserID
   package var messageID: MessageID
+  /// The length of the envelope, in bytes.
   package var length: Int
   package var receivedMs: UInt64
+  /// Whether the recipient does not know the sender.
   package var isRequest: Bool
 
   package init(

@@ -38,8 +38,9 @@ enum Inboxes {
     let isRequest = try !isKnown(sender, state, in: inbox, tx)
     let usage = try tx.inboxUsage(of: inbox.key, sender: sender)
     guard usage.admits(envelope.bytes.count, isRequest: isRequest, bounds) else { return .mailboxFull }
-    let row = EnvelopeRow(
-      cursor: 0, sender: sender, id: envelope.id, length: envelope.bytes.count, receivedMs: now, isRequest: isRequest)
+    let row = WaitingMessage(
+      cursor: 0, sender: sender, messageID: envelope.id, length: envelope.bytes.count, receivedMs: now,
+      isRequest: isRequest)
     try tx.insertEnvelope(envelope, row: row, in: inbox.key)
     if !state.contains(.hasWritten) { try tx.setSender(sender, to: state.union(.hasWritten), of: inbox.key) }
     return .delivered
@@ -98,8 +99,7 @@ enum Inboxes {
   ) throws -> MessageList {
     let inbox = try ownInbox(tree, of: user, in: reader)
     let rows = try reader.envelopes(in: inbox, after: cursor, limit: pageCount)
-    return MessageList(
-      messages: rows.map(WaitingMessage.init), next: rows.count == pageCount ? rows.last?.cursor : nil)
+    return MessageList(messages: rows, next: rows.count == pageCount ? rows.last?.cursor : nil)
   }
 
   /// Returns envelopes in the order asked, without those that are not there, up to the length of a page.
@@ -135,14 +135,6 @@ extension InboxUsage {
 extension InboxUsage.Share {
   fileprivate func admits(_ length: Int, _ limit: InboxUsage.Share) -> Bool {
     count < limit.count && bytes + length <= limit.bytes
-  }
-}
-
-extension WaitingMessage {
-  fileprivate init(_ row: EnvelopeRow) {
-    self.init(
-      cursor: row.cursor, sender: row.sender, messageID: row.id, length: row.length, receivedMs: row.receivedMs,
-      isRequest: row.isRequest)
   }
 }
 

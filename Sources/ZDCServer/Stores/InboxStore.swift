@@ -1,28 +1,5 @@
 package import ZDCProtocol
 
-/// A message that waits for its recipient, without its bytes. An inbox is the zone of a trunk of kind `inbox`.
-package struct EnvelopeRow: Sendable, Hashable {
-  /// Grows with each envelope that is stored.
-  package var cursor: UInt64
-  package var sender: UserID
-  package var id: MessageID
-  package var length: Int
-  package var receivedMs: UInt64
-  /// Whether the recipient does not know the sender.
-  package var isRequest: Bool
-
-  package init(
-    cursor: UInt64, sender: UserID, id: MessageID, length: Int, receivedMs: UInt64, isRequest: Bool
-  ) {
-    self.cursor = cursor
-    self.sender = sender
-    self.id = id
-    self.length = length
-    self.receivedMs = receivedMs
-    self.isRequest = isRequest
-  }
-}
-
 /// The state of a sender in an inbox; empty for a user whom the inbox does not know.
 package struct SenderState: OptionSet, Sendable, Hashable {
   package let rawValue: Int
@@ -49,10 +26,10 @@ package struct InboxUsage: Sendable, Hashable {
   package init() {}
 }
 
-/// Inboxes as a store reads them; part of ``MetadataReader``.
+/// Inboxes as a store reads them; part of ``MetadataReader``. An inbox is the zone of a trunk of kind `inbox`.
 package protocol InboxReader: AnyObject {
   /// Returns envelopes in the order of their cursors, at most `limit`.
-  func envelopes(in inbox: ZoneKey, after cursor: UInt64, limit: Int) throws -> [EnvelopeRow]
+  func envelopes(in inbox: ZoneKey, after cursor: UInt64, limit: Int) throws -> [WaitingMessage]
   func envelope(_ id: MessageID, from sender: UserID, in inbox: ZoneKey) throws -> [UInt8]?
   /// Returns the sums of an inbox, in which a sender's share is separate.
   func inboxUsage(of inbox: ZoneKey, sender: UserID) throws -> InboxUsage
@@ -67,8 +44,9 @@ package protocol InboxReader: AnyObject {
 
 /// Inboxes as a store changes them; part of ``MetadataTransaction``. Their subject is the inbox's zone.
 package protocol InboxTransaction: InboxReader {
-  /// Stores an envelope. The caller has checked that the inbox has none with its id from this sender.
-  func insertEnvelope(_ envelope: MessageEnvelope, row: EnvelopeRow, in inbox: ZoneKey) throws
+  /// Stores an envelope, and gives it a cursor that is greater than those before. The caller has checked that the inbox
+  /// has none with its id from this sender.
+  func insertEnvelope(_ envelope: MessageEnvelope, row: WaitingMessage, in inbox: ZoneKey) throws
   /// Removes the envelopes of these inbox nodes. Does nothing for nodes without one.
   func removeEnvelopes(ofNodes nodes: [NodeID], in inbox: ZoneKey) throws
   /// An empty state removes the user. With ``SenderState/accepted``, their envelopes are no longer requests.
