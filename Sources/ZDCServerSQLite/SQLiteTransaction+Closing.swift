@@ -19,27 +19,65 @@ extension SQLiteTransaction {
     guard let user = try db.first(query, .ms(closedBefore), row: { $0.int(0) }) else {
       return Collected(files: [], isMore: false)
     }
-    try removeLogins(of: user)
+    try removeLogin(of: user)
+    // First the entries of members, so that no reader sees a part of the data.
+    let entries = max(try removeMembers(of: user, limit: limit), try removeMessages(of: user, limit: limit))
+    guard entries < limit else { return Collected(files: [], isMore: true) }
     let (files, blobs) = try removeBlobs(of: user, limit: limit)
     let nodes = try removeNodes(of: user, limit: limit)
     let rows = try removeLogRows(of: user, limit: limit)
-    if max(blobs, nodes, rows) < limit { try removeTrees(of: user) }
+    if max(blobs, nodes, rows) < limit { try removeTrees(of: user, limit: limit) }
     return Collected(files: files, isMore: true)
   }
 
   private static let trees = "SELECT id FROM trees WHERE owner = ?1"
   private static let zones = "SELECT z.id FROM trees t JOIN zones z ON z.tree = t.id WHERE t.owner = ?1"
 
-  /// Removes first what gives access, so that no reader sees a part of the data.
-  private func removeLogins(of user: Int64) throws {
+  private func removeLogin(of user: Int64) throws {
     for table in ["devices", "sessions"] { try db.run("DELETE FROM \(table) WHERE user = ?", .int(user)) }
     // No words have a random lookup ID. The column must be unique and not null.
-    try db.run("UPDATE users SET lookup_id = randomblob(16), login_key = x'' WHERE id = ?", .int(user))
-    try db.run("DELETE FROM members WHERE zone IN (\(Self.zones))", .int(user))
-    for table in ["envelopes", "senders"] {
-      try db.run("DELETE FROM \(table) WHERE inbox IN (\(Self.zones))", .int(user))
+    try db.run(
+      "UPDATE users SET lookup_id = randomblob(16), login_key = x'' WHERE id = ? AND login_key <> x''", .int(user))
+  }
+
+  /// Removes the members of the user's zones with their memberships, and the user's own memberships, at most `limit` of
+  /// each.
+  ///
+  /// - Returns: the larger number of rows. Each membership has a row in `members`, also after its end, by which it is
+  ///   found.
+  private func removeMembers(of user: Int64, limit: Int) throws -> Int {
+    let members = try db.all(
+      """
+      SELECT m.user_id, m.zone, u.id FROM members m LEFT JOIN users u ON u.user_id = m.user_id
+      WHERE m.zone IN (\(Self.zones)) LIMIT ?2
+      """, .int(user), .int(Int64(limit))
+    ) { row in (id: try row.id(0) as UserID, zone: row.int(1), key: row.optionalInt(2)) }
+    for member in members {
+      if let key = member.key {
+        try db.run("DELETE FROM memberships WHERE user = ? AND zone = ?", .int(key), .int(member.zone))
+      }
+      try db.run("DELETE FROM members WHERE user_id = ? AND zone = ?", .id(member.id), .int(member.zone))
     }
-    try db.run("DELETE FROM memberships WHERE user = ?1 OR zone IN (\(Self.zones))", .int(user))
+    try db.run(
+      "DELETE FROM memberships WHERE user = ?1 AND zone IN (SELECT zone FROM memberships WHERE user = ?1 LIMIT ?2)",
+      .int(user), .int(Int64(limit)))
+    return max(members.count, db.changesCount)
+  }
+
+  /// Removes waiting messages and known senders, at most `limit` of each.
+  ///
+  /// - Returns: the larger number of rows.
+  private func removeMessages(of user: Int64, limit: Int) throws -> Int {
+    try db.run(
+      "DELETE FROM envelopes WHERE id IN (SELECT id FROM envelopes WHERE inbox IN (\(Self.zones)) LIMIT ?2)",
+      .int(user), .int(Int64(limit)))
+    let envelopes = db.changesCount
+    try db.run(
+      """
+      DELETE FROM senders WHERE (inbox, user_id) IN (
+        SELECT inbox, user_id FROM senders WHERE inbox IN (\(Self.zones)) LIMIT ?2)
+      """, .int(user), .int(Int64(limit)))
+    return max(envelopes, db.changesCount)
   }
 
   private func removeBlobs(of user: Int64, limit: Int) throws -> (files: [BlobID], count: Int) {
@@ -91,9 +129,14 @@ extension SQLiteTransaction {
     try db.run("INSERT OR REPLACE INTO removed_positions(id, position) VALUES (1, ?)", .int(try lastPosition()))
   }
 
-  private func removeTrees(of user: Int64) throws {
-    try db.run("DELETE FROM closing WHERE zone IN (\(Self.zones))", .int(user))
-    try db.run("DELETE FROM zones WHERE tree IN (\(Self.trees))", .int(user))
+  /// Removes empty zones, at most `limit`, and after the last one the trees and the keyring, which ends the removal.
+  private func removeTrees(of user: Int64, limit: Int) throws {
+    let zones = try db.all("\(Self.zones) LIMIT ?2", .int(user), .int(Int64(limit))) { $0.int(0) }
+    for zone in zones {
+      try db.run("DELETE FROM closing WHERE zone = ?", .int(zone))
+      try db.run("DELETE FROM zones WHERE id = ?", .int(zone))
+    }
+    guard zones.count < limit else { return }
     try db.run("DELETE FROM trees WHERE owner = ?", .int(user))
     try db.run("UPDATE users SET keyring = NULL WHERE id = ?", .int(user))
   }

@@ -224,8 +224,8 @@ package protocol MetadataTransaction: MetadataReader, InboxTransaction {
   /// Removes replaced records and blobs older than `replacedBefore` and abandoned tickets, at most `limit` of each.
   func collect(replacedBefore: UInt64, abandonedBefore: UInt64, limit: Int) throws -> Collected
   /// Removes the data of accounts that were closed before `closedBefore`, at most about `limit` rows of each kind per
-  /// call: trees with all their zones, uploads, keyring, login, devices and sessions. The identity chain stays: it
-  /// shows other users that the account is closed.
+  /// call: trees with all their zones and members, messages, uploads, keyring, login, devices and sessions. The identity
+  /// chain stays: it shows other users that the account is closed.
   func removeClosedAccounts(closedBefore: UInt64, limit: Int) throws -> Collected
   /// Occupies as much disk space as a small commit needs, until ``releaseProbe()``.
   func probeFreeSpace() throws
