@@ -5,15 +5,19 @@ package import ZDCProtocol
 // Stale nodes (PROTOCOL 3.10): their keys, or those above, are older than the last removal of a member.
 
 extension LogNodeStore {
-  /// Nodes whose parent has a newer key than the one that they hang on. Nodes below them are stale too.
-  package func staleNodes(limit: Int) throws -> [NodeID] {
+  /// All stale nodes, parents before their children: a node whose parent has a newer key than the one that it hangs on,
+  /// and all nodes below it. Walks through the whole zone.
+  package func staleNodes(below root: NodeID) throws -> [NodeID] {
     var nodes: [NodeID] = []
     let query = """
-      SELECT c.node FROM zdc_leaf p CROSS JOIN zdc_leaf c INDEXED BY zdc_leaf_parent
-      ON c.zone = p.zone AND c.parent = p.node
-      WHERE p.zone = ? AND p.keyGen > 1 AND c.parentKeyGen < p.keyGen LIMIT ?
+      WITH RECURSIVE walk(node, keyGen, isStale) AS (
+        SELECT node, keyGen, 0 FROM zdc_leaf WHERE zone = ?1 AND node = ?2
+        UNION ALL
+        SELECT c.node, c.keyGen, w.isStale OR c.parentKeyGen < w.keyGen
+        FROM walk w CROSS JOIN zdc_leaf c INDEXED BY zdc_leaf_parent ON c.zone = ?1 AND c.parent = w.node)
+      SELECT node FROM walk WHERE isStale
       """
-    try db.forEachRow(query, [zone, limit]) { nodes.append(try NodeID($0, 0)) }
+    try db.forEachRow(query, [zone, root.data]) { nodes.append(try NodeID($0, 0)) }
     return nodes
   }
 

@@ -49,7 +49,9 @@ extension ZoneWorker {
       let pusher = ZonePusher(
         session: session, zone: zone, identity: identity, contents: contents, executor: executor, state: state,
         report: { await self.updated(by: $0) })
-      return try await slots.run { try await pusher.pushRotations() }
+      let (summary, left) = try await slots.run { [staleNodes] in try await pusher.pushRotations(staleNodes) }
+      staleNodes = left
+      return summary
     }
   }
 

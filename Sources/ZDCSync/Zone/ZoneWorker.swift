@@ -24,6 +24,8 @@ package actor ZoneWorker {
   private var isTakingEvents = false
   /// Messages that do not open. They are tried again after a relaunch.
   var refusedMessages: Set<MessageName> = []
+  /// Nodes that wait for the replacement of their keys.
+  var staleNodes = StaleNodes()
 
   package init(
     session: SyncSession, zone: Int64, identity: IdentityCheck, slots: TaskGate, wake: WakeTimer,

@@ -384,8 +384,8 @@ struct SharedTreeTests {
       try await alice.syncManager.resumePush(forLocalUserID: user)
       #expect(try await alice.syncManager.replaceOldKeys(forLocalUserID: user) == 0)
       let after = try world.server.commitCount()
-      // One for each level of the tree, and one more where a level has more than a thousand nodes.
-      #expect(after == before + 3)
+      // A commit has up to a thousand nodes, those below others included.
+      #expect(after == before + 2)
       #expect(try await receipts().map(\.nodesWithOldKeys) == [0])
       let home = try await people.home()
       #expect(home.nodes.values.allSatisfy { $0.record.fields.keyGen == 2 && $0.record.fields.parentKeyGen == 2 })
