@@ -62,7 +62,12 @@ public struct People: Sendable {
   }
 
   /// Gives another user a name, which only this device knows. An empty one removes it.
+  ///
+  /// - Throws: `invalidParameter` for a name of more than 200 bytes.
   public func setName(_ name: String, of userID: String) async throws {
+    guard name.utf8.count <= Nickname.maxBytes else {
+      throw ZDCError(.invalidParameter, detail: "a name has at most \(Nickname.maxBytes) bytes")
+    }
     try await account.tree.write { transaction, _ in
       if name.isEmpty { return transaction.removeObject(forKey: userID, inCollection: Nickname.collection) }
       transaction.setObject(Nickname(name: name), forKey: userID, inCollection: Nickname.collection)

@@ -827,8 +827,8 @@ extension Account {
 
   /// Accepts an invitation: the list and its tasks arrive, and changes by other members from now on.
   ///
-  /// The invitation stays in the inbox until the user leaves the list, because each of the user's devices accepts for
-  /// itself.
+  /// Each of the user's devices accepts separately. The invitation therefore stays in the inbox until the user leaves
+  /// the list.
   ///
   /// - Returns: The id of the list's node.
   /// - Throws: `ServerError` with `notFound` if the user has no access to the list, or no longer.

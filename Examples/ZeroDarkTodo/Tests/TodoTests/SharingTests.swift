@@ -106,7 +106,7 @@ import ZeroDarkCloudTesting
       try await people.invite()
       for device in [bob, phone] { try await device.sync() }
       for device in [bob, phone] { #expect(try await device.invitations().count == 1) }
-      // Each device accepts for itself.
+      // Each device accepts separately.
       for device in [bob, phone] { try await device.account.accept(#require(try await device.invitations().first).id) }
       for device in [bob, phone] { try await device.sync() }
       for device in [bob, phone] { #expect(try await device.lines() == ["- milk [normal]", "- bread [normal]"]) }
@@ -234,6 +234,27 @@ import ZeroDarkCloudTesting
     }
   }
 
+  @Test func twoAccountsOfOneDevice_shareAList() async throws {
+    try await withPeople { people in
+      let alice = people.alice
+      let second = Device(manager: alice.manager, account: try await alice.manager.createAccount().account)
+      try await alice.account.share(alice.list("Groceries"), with: second.account.user)
+      for device in [alice, second] { try await device.sync() }
+      try await second.account.people.accept(alice.account.user)
+      try await second.sync()
+      #expect(try await alice.invitations() == [])
+      let listID = try await second.account.accept(#require(try await second.invitations().first).id)
+      try await second.sync()
+      try await second.account.addTask("jam", to: listID)
+      for device in [second, alice] { try await device.sync() }
+      #expect(try await alice.lines() == ["- milk [normal]", "- bread [normal]", "- jam [normal]"])
+      #expect(try await second.lines() == alice.lines())
+      try await alice.manager.removeAccount(second.account.user)
+      #expect(try await alice.lines().count == 3)
+      #expect(try await Self.objects(of: alice) == 4)
+    }
+  }
+
   @Test func anInvitationThatWasNotSent_isWithdrawnWithTheAccess() async throws {
     try await withPeople { people in
       let (alice, bob) = (people.alice, people.bob)
@@ -287,8 +308,8 @@ import ZeroDarkCloudTesting
   @Test func onlyAnotherExistingUserCanBeInvited() async throws {
     try await withPeople { people in
       let (alice, listID) = (people.alice.account, try await people.alice.list("Groceries"))
-      let nobody = String(alice.user.dropLast(8) + "yyyyyyyy")
-      for user in ["", "bob", alice.user, nobody, "\(alice.user)\u{200B}"] {
+      let unknown = String(alice.user.dropLast(8) + "yyyyyyyy")
+      for user in ["", "bob", alice.user, unknown, "\(alice.user)\u{200B}"] {
         await #expect(throws: (any Error).self) { try await alice.share(listID, with: user) }
       }
       try await people.alice.sync()

@@ -76,7 +76,6 @@ extension Site {
 
   @Sendable private func setName(_ request: Request, _ context: Context) async throws -> Response {
     let name = try await Form(request)["name"].trimmingCharacters(in: .whitespacesAndNewlines)
-    guard name.utf8.count <= 200 else { throw Failure(.usage, "name", "A name has at most 200 bytes.") }
     try await chosen(context).people.setName(name, of: context.parameters.decoded("person"))
     return back(request, context)
   }
