@@ -43,6 +43,10 @@ nonisolated(unsafe) let sharedNodeID: String = missing()
 nonisolated(unsafe) let senderID: String = missing()
 nonisolated(unsafe) let scannedCode: String = missing()
 nonisolated(unsafe) let bob: ZDCUser = missing()
+nonisolated(unsafe) let sender: ZDCUser = missing()
+nonisolated(unsafe) let list: ZDCNode = missing()
+nonisolated(unsafe) let invite: ZDCGraftInvite = missing()
+nonisolated(unsafe) let invitation: Invitation = missing()
 nonisolated(unsafe) let permsOps: [ZDCCloudOperation] = missing()
 
 // The app's own.
@@ -103,6 +107,12 @@ struct Task: ZDCRecord, Codable, Equatable {
   static var syncableFields: [ZDCField<Task>] {
     [ZDCField("title", \._title), ZDCField("completed", \._completed)]
   }
+}
+
+struct Invitation: Sendable {
+  var title: String
+  var cloudID: String
+  var cloudPath: String
 }
 
 struct Renderer: Sendable {

@@ -23,6 +23,11 @@ extension FuzzTarget {
       guard let code = IdentityCode(text) else { return }
       try FuzzFinding.require(code.text == text, "a code has one text")
     },
+    FuzzTarget("cloud-path", longest: 512) { bytes in
+      let text = text(bytes)
+      guard let path = ZDCCloudPath(path: text) else { return }
+      try FuzzFinding.require(path.path() == text, "a cloud path has one text")
+    },
     FuzzTarget("path-text", longest: 4 << 10) { bytes in
       guard let path = ZDCTreesystemPath(text(bytes)) else { return }
       let again = ZDCTreesystemPath(path.fullPath())

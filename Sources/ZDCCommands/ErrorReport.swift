@@ -101,7 +101,7 @@ extension ErrorReport {
       switch error.code.name {
       case .missingParent: .noInput
       case .unknownUser: .noInput
-      case .conflict: .cannotCreate
+      case .conflict, .alreadyGrafted: .cannotCreate
       case .notAllowed: .noPermission
       case .invalidParameter, .unsupportedShare, .missingReceiver: .usage
       }
@@ -117,6 +117,7 @@ extension ErrorReport {
     case .unknownUser: return "this device does not know the user"
     case .notAllowed: return "the access list of the tree does not allow it"
     case .missingReceiver: return "the message has no recipient"
+    case .alreadyGrafted: return "the branch is in the tree already"
     case .invalidParameter, .unsupportedShare: return "this cannot be done there"
     }
   }

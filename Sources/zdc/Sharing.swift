@@ -111,3 +111,55 @@ struct Accept: AsyncParsableCommand {
     try await ShareCommands.accept(common.options, owner: owner, cloudID: cloudID)
   }
 }
+
+struct Invite: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Print an invitation to a shared node.",
+    usage: "zdc invite [options] path",
+    discussion: """
+      Prints the node's cloudID and its cloud path, for zdc graft. They contain no names and no keys, but send them to the invited user only. \
+      The node must be shared already, and below the home tree's root.
+
+      EXAMPLES
+        zdc share $USER_ID home:/lists && zdc invite home:/lists
+
+      JSON: {"cloudID","cloudPath","path"}
+      """)
+
+  @OptionGroup var common: CommonOptions
+  @Argument(help: "The shared node, such as home:/lists.")
+  var path: String
+
+  func run() async throws { try await GraftCommands.invite(common.options, path: path) }
+}
+
+struct Graft: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Put a branch that another user shares into this account's tree.",
+    usage: "zdc graft [options] cloudID cloudPath path",
+    discussion: """
+      The branch appears at the path on all devices of this account, under that name. To leave it, use zdc rm. Graft something only if its \
+      owner told you about it.
+
+      EXAMPLES
+        zdc graft $CLOUD_ID $CLOUD_PATH home:/lists
+        zdc rm home:/lists
+
+      JSON: {"cloudID","durableMs"?,"ownerID","path","queuedMs"}
+      """)
+
+  @OptionGroup var common: CommonOptions
+  @Flag(help: "Queue the change and return; zdc sync sends it.")
+  var queue = false
+  @Argument(help: "The first line of the invitation.")
+  var cloudID: String
+  @Argument(help: "The second line of the invitation.")
+  var cloudPath: String
+  @Argument(help: "Where to put the branch, such as home:/lists.")
+  var path: String
+
+  func run() async throws {
+    try await GraftCommands.graft(
+      common.options, cloudID: cloudID, cloudPath: cloudPath, path: path, queuesOnly: queue)
+  }
+}

@@ -22,7 +22,7 @@ import Testing
       "handleBindingChanged", "logForkDetected", "logStale", "logProofInvalid",
       "witnessQuorumMissing", "keyTransparencyViolation", "checkpointMismatch",
       "zoneExists", "nestedZoneNotYours", "deletedRemotely", "unsupportedShare", "blobGone",
-      "messageGap", "inviteNotAuthorized", "inviteHeadMismatch",
+      "messageGap", "inviteNotAuthorized",
       "sessionOriginMismatch", "unsafeExportName",
     ]
   ]

@@ -5,7 +5,7 @@ import Dispatch
 import Foundation
 import ZeroDarkCloud
 
-// Seed 004, "Collaboration". As in Seed000.swift. Pending until sharing exists: SeedDue.swift declares what it calls.
+// Seed 004, "Collaboration". As in Seed000.swift.
 
 struct Invitation: Sendable {
   var receiverID: String

@@ -1,5 +1,5 @@
 internal import GRDB
-internal import ZDCProtocol
+package import ZDCProtocol
 internal import ZDCSupport
 package import ZDCTreesystem
 
@@ -23,6 +23,8 @@ package final class CloudState: TransactionCache {
   private var localUsers: [Tree: Int64] = [:]
   private var known = KnownNodes()
   var removedLinks: [LinkStore.RemovedLink] = []
+  /// The recipients of the message whose content the app is asked for.
+  private(set) var recipients: [UserID] = []
 
   /// Rows as they were at a change count; dropped when the count rises.
   private struct KnownNodes {
@@ -91,6 +93,13 @@ package final class CloudState: TransactionCache {
     let statement = try transaction.database.cachedStatement(sql: "SELECT userID FROM zdc_local_user WHERE id = ?")
     guard let row = try Row.fetchOne(statement, arguments: [id]) else { throw ZDCError(.corruptDatabase) }
     return try UserID(row, 0)
+  }
+
+  /// Asks the app for the content of a message to these users.
+  package func asking<Answer>(for recipients: [UserID], _ body: () throws -> Answer) rethrows -> Answer {
+    self.recipients = recipients
+    defer { self.recipients = [] }
+    return try body()
   }
 
   // MARK: Nodes

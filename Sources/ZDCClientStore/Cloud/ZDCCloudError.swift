@@ -12,7 +12,7 @@ public import ZDCTreesystem
 public struct ZDCCloudError: Error, Sendable, Hashable {
   /// The reason why the call is not possible. Compare it, or use it in a `switch` with a default.
   public let code: Code
-  /// The path that the app gave, if it gave one.
+  /// The path that the app gave, if it gave one; for `alreadyGrafted`, the path of the node that is there.
   public let path: ZDCTreesystemPath?
   /// The exact problem, as text without names. Empty if the code says it all.
   public let detail: String
@@ -30,6 +30,7 @@ extension ZDCCloudError {
   public struct Code: ErrorCode, Hashable, Sendable, CustomStringConvertible {
     package enum Name: String, CaseIterable, Sendable {
       case invalidParameter, missingParent, conflict, unsupportedShare, unknownUser, notAllowed, missingReceiver
+      case alreadyGrafted
     }
 
     package let name: Name
@@ -55,6 +56,8 @@ extension ZDCCloudError {
     public static let notAllowed = Self(.notAllowed)
     /// A message has no recipient. Name at least one user.
     public static let missingReceiver = Self(.missingReceiver)
+    /// The branch is in the user's tree already, at the error's `path`. Use the node that is there.
+    public static let alreadyGrafted = Self(.alreadyGrafted)
   }
 }
 
@@ -69,6 +72,7 @@ extension ZDCCloudError.Code {
     case .unknownUser: "this device does not know the user; fetch the user first"
     case .notAllowed: "the access list does not allow it; ask a member who may share"
     case .missingReceiver: "the message has no recipient; name at least one user"
+    case .alreadyGrafted: "the branch is in the tree already; use the node that is there"
     }
   }
 }

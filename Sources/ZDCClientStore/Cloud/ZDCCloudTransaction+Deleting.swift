@@ -33,6 +33,10 @@ extension ZDCCloudTransaction {
   /// deletes a folder, the shared branches in it lose their place only, and their owner's devices show them at the top of the
   /// home trunk.
   ///
+  /// To delete a grafted branch, or a node above one, is to leave it: its nodes go on this device and the user's other ones,
+  /// the queued operations remove the user from its access list, and the owner and the other members keep it. See
+  /// ``graftNode(withLocalPath:remoteCloudPath:remoteCloudID:remoteUser:)``.
+  ///
   /// The delegate is not called, because the app made the change. The app removes its own objects in the same
   /// transaction.
   ///
@@ -44,10 +48,13 @@ extension ZDCCloudTransaction {
   ///   to send.
   /// - Throws: ``ZDCCloudError``: `invalidParameter` for an unknown node, a trunk, or another user's branch that has no place
   ///   in the local user's tree; `notAllowed` if the access list does not let the local user write, and for another user's
-  ///   branch.
+  ///   branch that is shown in a third user's tree.
   @discardableResult
   public func delete(_ node: ZDCNode) throws -> ZDCCloudOperation? {
     let row = try stored(node)
+    if let pointer = try transaction.grafts.pointer(to: row) {
+      return try leave(row, at: pointer).map(transaction.zdcOperation)
+    }
     guard row.parent == nil, let zone = try transaction.zones.zone(id: row.zone) else {
       return try delete(row: try movable(row)).map(transaction.zdcOperation)
     }
@@ -84,6 +91,7 @@ extension ZDCCloudTransaction {
     let ends = try queueEnds(atOrBelow: row)
     let places = try nodes.cloudPlaces(atOrBelow: row.id)
     let targets = try cloudTargets(places, zone: row.zone)
+    let grafts = try transaction.grafts.roots(below: row)
     try nodes.deleteSubtree(of: row.id)
     var first: OperationRow?
     for target in targets {
@@ -94,6 +102,7 @@ extension ZDCCloudTransaction {
       try operations.insert(&operation, dependsOn: ends.map(\.id))
       first = first ?? operation
     }
+    try leave(grafts, after: first)
     signalQueue()
     return first ?? ends.first
   }
@@ -114,7 +123,9 @@ extension ZDCCloudTransaction {
       uuid: UUIDv7.make(atMs: now), zone: id, kind: .delete, node: nil, nodeUUID: root?.uuid ?? UUID().uuidString,
       nodeID: zone.zone.root, createdMs: now)
     try operations.insert(&operation, dependsOn: inner.map(\.id))
+    let grafts = try root.map(transaction.grafts.roots) ?? []
     if let root { try nodes.deleteSubtree(of: root.id) }
+    try leave(grafts, after: operation)
     return operation
   }
 

@@ -52,8 +52,8 @@ extension ZDCCloudTransaction {
 extension ZDCReadWriteTransaction {
   /// Called before a node that was deleted in the cloud is removed here. Its links, and those below it, can be looked
   /// up until ``endRemoval()``, so that the app finds its objects during the callback.
-  package func unlinkBeforeRemoval(of row: NodeRow, keepLookups: Bool) throws {
-    cloudState.removedLinks = keepLookups ? try links.links(atOrBelow: row.id) : []
+  package func unlinkBeforeRemoval(of rows: [NodeRow], keepLookups: Bool) throws {
+    cloudState.removedLinks = keepLookups ? try rows.flatMap { try links.links(atOrBelow: $0.id) } : []
   }
 
   package func endRemoval() throws {
@@ -70,7 +70,9 @@ enum LinkedObjectRemoval {
       let facts = try transaction.cloudState.facts(ofZone: row.zone)
       let cloud = ZDCCloudTransaction(
         transaction, localUserID: facts.localUserID, localUser: facts.row.localUser, treeID: facts.row.appTreeID)
-      if row.parent != nil {
+      if let pointer = try transaction.grafts.pointer(to: row) {
+        _ = try cloud.leave(row, at: pointer)
+      } else if row.parent != nil {
         _ = try cloud.delete(row: row)
       } else if facts.row.owner == nil, !facts.row.isTrunk {
         _ = try cloud.endBranch(row)

@@ -66,6 +66,19 @@ extension ZDCCloudTransaction {
     guard try transaction.cloudState.facts(ofZone: zone).mayWrite else { throw ZDCCloudError(.notAllowed) }
   }
 
+  func checkMayCreate(below parent: NodeRow, _ path: ZDCTreesystemPath?) throws {
+    guard !parent.isPlaceholder else {
+      throw ZDCCloudError(.missingParent, path: path, detail: "the grafted branch has not been pulled yet")
+    }
+    try checkMayWrite(zone: parent.zone)
+    guard parent.pointer == nil else {
+      throw ZDCCloudError(.invalidParameter, path: path, detail: "the parent points to a node that is not here")
+    }
+    guard parent.depth < Limits.depthAtCreation else {
+      throw ZDCCloudError(.invalidParameter, path: path, detail: "deeper than \(Limits.depthAtCreation) levels")
+    }
+  }
+
   /// Apps make nodes in home and prefs, and in trees of others. Messages are sent, not created.
   package func check(trunk: ZDCTreesystemTrunk, _ path: ZDCTreesystemPath?) throws {
     guard trunk == .home || trunk == .prefs || trunk == .detached else {

@@ -153,13 +153,7 @@ public final class ZDCCloudTransaction: ZDCCloudReadTransaction {
   private func create(
     _ draft: Draft, name: FoldedName, below parent: NodeRow, path: ZDCTreesystemPath?, dependsOn: [Int64]
   ) throws -> ZDCNode {
-    try checkMayWrite(zone: parent.zone)
-    guard parent.pointer == nil else {
-      throw ZDCCloudError(.invalidParameter, path: path, detail: "the parent points to a node that is not here")
-    }
-    guard parent.depth < Limits.depthAtCreation else {
-      throw ZDCCloudError(.invalidParameter, path: path, detail: "deeper than \(Limits.depthAtCreation) levels")
-    }
+    try checkMayCreate(below: parent, path)
     let tag = try nodes.keys(of: parent).nameTag(name)
     guard try !nodes.hasChild(of: parent.id, tag: tag) else {
       throw ZDCCloudError(.conflict, path: path, detail: "the name is taken")

@@ -35,6 +35,14 @@ extension FrameworkSchema {
     );
     """
 
+  /// Zones of other users that the user leaves. Their nodes are gone; the log is followed until the user's removal is in
+  /// it.
+  static let leftZones = """
+    CREATE TABLE zdc_left_zone (
+      zone INTEGER PRIMARY KEY REFERENCES zdc_zone(id) ON DELETE CASCADE
+    )
+    """
+
   /// The owner of a zone of another user's tree; NULL for the local user's own.
   static let zoneOwner = "ALTER TABLE zdc_zone ADD COLUMN owner BLOB"
 }

@@ -39,6 +39,7 @@ package enum FrameworkSchema {
     migrator.registerMigration("zdc.mounts") { db in try db.execute(sql: mounts) }
     migrator.registerMigration("zdc.messages") { db in try db.execute(sql: messages) }
     migrator.registerMigration("zdc.memberHeads") { db in try db.execute(sql: memberHeads) }
+    migrator.registerMigration("zdc.grafts") { db in try db.execute(sql: leftZones) }
   }
 
   /// The verified log, one hash per commit. It shows where a server's log diverges, and whether this device made the

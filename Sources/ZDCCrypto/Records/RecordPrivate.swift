@@ -199,7 +199,7 @@ extension RecordPrivate: CustomStringConvertible, CustomDebugStringConvertible, 
 }
 
 extension PointerTarget {
-  fileprivate init(_ reader: inout ByteReader) throws(ZDCSecurityError) {
+  package init(_ reader: inout ByteReader) throws(ZDCSecurityError) {
     owner = try reader.read32()
     zone = ZoneID(tree: try reader.read32(), root: try reader.read16())
     node = try reader.read16()
@@ -208,7 +208,7 @@ extension PointerTarget {
     head = try reader.read32()
   }
 
-  fileprivate func write(to out: inout ByteWriter) {
+  package func write(to out: inout ByteWriter) {
     out.append(owner)
     out.append(zone.tree)
     out.append(zone.root)

@@ -35,7 +35,8 @@ public enum ZDCNodeConflict: String, Sendable, Hashable, CaseIterable {
   case data
   /// The owner of a grafted node closed their account. The pointer is deleted next.
   case graft_DstUserAccountDeleted
-  /// A grafted node is no longer shared with this user. The pointer is deleted next.
+  /// A grafted node is no longer shared with this user. The node is deleted next, with `didDiscoverDeletedNode`, and the
+  /// pointer to it in the cloud. The app need not do anything.
   case graft_DstNodeNotReadable
   /// A grafted node no longer exists. The pointer is deleted next.
   case graft_DstNodeNotFound

@@ -65,6 +65,7 @@ actor BackgroundSync {
         startDuePulls(states)
         startTakingMessages()
         let survey = try await scheduler.survey()
+        if await scheduler.pullFirst(survey) { wake.signal() }
         await startDuePushes(survey)
         await startKeyReplacements(survey)
       } catch { failed(error) }

@@ -235,16 +235,20 @@ extension SyncScheduler {
     package var zones: [Int64] = []
     /// The user's own zones whose key a removal has raised, with the key's generation.
     package var raisedKeys: [Int64: UInt32] = [:]
+    /// Grafted zones that were never pulled.
+    package var unpulled: [Int64] = []
   }
 
   /// Finds the zones that have something to send.
   func survey() async throws -> Survey {
     var survey = try await session.database.asyncRead { [session] transaction in
       let pause = try transaction.pushPause(localUser: session.localUser)
-      guard pause == nil else { return Survey(pause: pause) }
+      let unpulled = try transaction.grafts.unpulled(localUser: session.localUser, tree: session.appTreeID)
+      guard pause == nil else { return Survey(pause: pause, unpulled: unpulled) }
       return Survey(
         zones: try transaction.zones.withQueue(localUser: session.localUser, tree: session.appTreeID),
-        raisedKeys: try transaction.zones.raisedKeys(localUser: session.localUser, tree: session.appTreeID))
+        raisedKeys: try transaction.zones.raisedKeys(localUser: session.localUser, tree: session.appTreeID),
+        unpulled: unpulled)
     }
     await note(survey.pause)
     let known = Set(survey.zones)

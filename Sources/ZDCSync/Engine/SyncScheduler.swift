@@ -68,8 +68,24 @@ package actor SyncScheduler {
       defer { zones = [] }
       return zones.sorted()
     }
-    for zone in new { await worker(zone).handle(.headNamed(isKnown: false)) }
+    await pullFirst(new)
     return new
+  }
+
+  /// Makes the workers of new zones pull them. Earlier rows of the same zones are no longer valid.
+  func pullFirst(_ zones: [Int64]) async {
+    guard !zones.isEmpty else { return }
+    rows = [:]
+    for zone in zones { await worker(zone).handle(.headNamed(isKnown: false)) }
+  }
+
+  /// Makes the workers of zones that the app has grafted pull them. Those that have a worker are pulled already, or pause.
+  ///
+  /// - Returns: Whether there are new ones.
+  func pullFirst(_ survey: Survey) async -> Bool {
+    let new = survey.unpulled.filter { workers[$0] == nil }
+    await pullFirst(new)
+    return !new.isEmpty
   }
 
   package var knownWorkers: [ZoneWorker] { Array(workers.values) }

@@ -33,7 +33,7 @@ struct AccessChange {
     try ListChangeStore(transaction).retryNotAllowed(zone: zone)
     guard last.after.entry(for: session.user) != nil else {
       let lost = LostAccess(session: session, zone: zone, transaction: transaction, receivedMs: last.receivedMs)
-      return try lost.settle()
+      return try lost.settle(isOwnDecision: last.after.writer == session.user)
     }
     try queueRotation(versions)
     let isChanged = ZDCShareList(members: first.before) != ZDCShareList(members: last.after)

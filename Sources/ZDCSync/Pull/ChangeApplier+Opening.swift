@@ -54,7 +54,11 @@ extension ChangeApplier {
     if var row = known {
       row.absorb(opened, item)
       try storeRoot(row, before: known)
-      try announceRoot(row, before: known, opened)
+      if known?.isPlaceholder ?? false {
+        try announceNew(row)
+      } else {
+        try announceRoot(row, before: known, opened)
+      }
     } else {
       let row = NodeRow(opened, item, uuid: try rootUUID(), zone: zoneRow.id, parent: nil, depth: 0)
       try storeRoot(row, before: nil)

@@ -13,11 +13,15 @@ struct LostAccess {
   var isEnd = false
 
   /// Removes the nodes and notifies the app of each branch below the root, or of the root of a shared branch. Queued
-  /// changes end in the merge journal; links, tags and files go with their nodes. If the app throws, its branch stays until the next pull.
-  package func settle() throws {
+  /// changes end in the merge journal; links, tags and files go with their nodes. If the app throws, its branch stays until
+  /// the next pull.
+  ///
+  /// - Parameter isOwnDecision: Whether the user left on another device. Otherwise a conflict is reported first if the user
+  ///   has grafted the branch.
+  package func settle(isOwnDecision: Bool = false) throws {
     guard let row = try transaction.zones.zone(id: zone), isEnd || row.owner != nil else { return }
     if !row.isTrunk, let root = try transaction.nodes.root(zone: zone) {
-      try remove(root)
+      try removeGraft(root, isOwnDecision ? nil : isEnd ? .graft_DstNodeNotFound : .graft_DstNodeNotReadable)
       guard try transaction.nodes.root(zone: zone) == nil else { return }
     } else if let root = try transaction.nodes.root(zone: zone) {
       for child in try transaction.nodes.children(of: root.id) { try remove(child) }
@@ -30,17 +34,41 @@ struct LostAccess {
     transaction.operations.invalidate()
   }
 
+  /// Removes a branch with the pointer to it, if the user has grafted it.
+  private func removeGraft(_ root: NodeRow, _ conflict: ZDCNodeConflict?) throws {
+    guard let pointer = try transaction.grafts.pointer(to: root) else { return try remove(root) }
+    try session.part(.deletion, of: zone, root.nodeID, receivedMs: receivedMs, in: transaction) {
+      if let conflict { try announce(conflict, root) }
+      // The app may have deleted it in that call.
+      guard try transaction.nodes.node(id: root.id) != nil else { return }
+      try journal(root)
+      try removal.delete(root)
+      guard let pointer = try transaction.nodes.node(id: pointer.id) else { return }
+      try GraftChange(transaction, localUser: session.localUser, user: session.user).delete(pointer)
+    }
+  }
+
+  private func announce(_ conflict: ZDCNodeConflict, _ root: NodeRow) throws {
+    let (node, path) = (try session.node(root, in: transaction), try session.path(root, in: transaction))
+    try session.tell(.didDiscoverConflict, root.nodeID, in: transaction) {
+      try $0.didDiscoverConflict(conflict, forNode: node, atPath: path, transaction: transaction)
+    }
+  }
+
+  private var removal: RemoteRemoval {
+    RemoteRemoval(session: session, zone: zone, transaction: transaction, receivedMs: receivedMs)
+  }
+
   /// Removes a branch that this user can no longer read, and notifies the app.
   func remove(_ top: NodeRow) throws {
     try session.part(.deletion, of: zone, top.nodeID, receivedMs: receivedMs, in: transaction) {
       try journal(top)
-      let removal = RemoteRemoval(session: session, zone: zone, transaction: transaction, receivedMs: receivedMs)
       try removal.delete(top)
     }
   }
 
   /// Records the queued changes of a branch that can no longer be sent.
-  private func journal(_ top: NodeRow) throws {
+  func journal(_ top: NodeRow) throws {
     let place = try transaction.place(of: top)
     for row in try transaction.nodes.subtree(of: top.id) {
       var queued = try transaction.operations.operations(node: row.id)

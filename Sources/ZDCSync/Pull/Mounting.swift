@@ -5,24 +5,43 @@ internal import ZDCSupport
 
 /// Decides which zone is shown in place of a pointer.
 ///
-/// A pointer is followed only to a zone that this device follows already, because its user owns it or has accepted it: a
-/// pointer of another member makes this device fetch nothing. A zone is shown in one place, and never inside of itself.
+/// A pointer is followed to a zone that this device follows already, because its user owns it or has accepted it. If the
+/// user has put it into their own tree, it is the acceptance (G-3): a pointer of another member makes this device fetch
+/// nothing. A zone is shown in one place, and never inside of itself.
 struct Mounting {
   let session: SyncSession
   let transaction: ZDCReadWriteTransaction
 
   /// Returns the zone to show in place of a pointer; nil if the row is no pointer, or is shown as it is.
   func zone(for row: NodeRow) throws -> Int64? {
-    guard let target = row.pointer, target.node == target.zone.root,
-      let zone = try transaction.zones.zone(localUser: session.localUser, target.zone), isTarget(zone, target),
-      try transaction.mounts.pointer(ofZone: zone.id) == nil, try !isInside(row, zone)
+    guard let target = row.pointer, target.node == target.zone.root, let zone = try zone(target, row),
+      try isTarget(zone, target), try transaction.mounts.pointer(ofZone: zone.id) == nil, try !isInside(row, zone)
     else { return nil }
     return zone.id
   }
 
+  private func zone(_ target: PointerTarget, _ row: NodeRow) throws -> ZoneRow? {
+    let known = try transaction.zones.zone(localUser: session.localUser, target.zone)
+    if let known, try !transaction.grafts.isLeft(zone: known.id) { return known }
+    guard try isGraft(row, target) else { return nil }
+    let change = GraftChange(transaction, localUser: session.localUser, user: session.user)
+    guard let id = try change.follow(target, appTreeID: session.appTreeID) else { return nil }
+    transaction.afterCommit { [session] in session.newZones.withLock { _ = $0.insert(id) } }
+    return try transaction.zones.zone(id: id)
+  }
+
+  /// Whether the user has put the pointer into their own home tree, and it names a branch of another user's.
+  private func isGraft(_ row: NodeRow, _ target: PointerTarget) throws -> Bool {
+    guard let place = try transaction.zones.zone(id: row.zone), place.owner == nil, place.trunk == .home,
+      row.cloud?.writer == session.user, target.owner != session.user
+    else { return false }
+    let home = TreeID.derive(owner: target.owner, trunk: .home, appTreeID: session.appTreeID)
+    return target.zone.tree == home && target.zone != ZoneID(trunkOf: home)
+  }
+
   /// Another first commit is another zone, and a trunk of the user's has its place.
-  private func isTarget(_ zone: ZoneRow, _ target: PointerTarget) -> Bool {
-    let isSame = zone.genesis.map { $0 == target.genesis } ?? true
+  private func isTarget(_ zone: ZoneRow, _ target: PointerTarget) throws -> Bool {
+    let isSame = try zone.begins(with: target.genesis, transaction)
     return isSame && zone.appTreeID == session.appTreeID && (zone.owner != nil || !zone.isTrunk)
   }
 

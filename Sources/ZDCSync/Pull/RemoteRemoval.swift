@@ -167,17 +167,20 @@ struct RemoteRemoval {
     let node = try session.node(top, in: transaction)
     try session.tell(.didDiscoverDeletedDirtyNode, top.nodeID, in: transaction) {
       try $0.didDiscoverDeletedDirtyNode(
-        node, dirtyAncestors: dirty.map(\.uuid), timestamp: timestamp, transaction: transaction)
+        node, dirtyAncestors: try dirty.map { try transaction.shown($0).uuid }, timestamp: timestamp,
+        transaction: transaction)
     }
   }
 
   /// Deletes a branch here, and notifies the app.
   package func delete(_ row: NodeRow) throws {
-    let branches = try mountedBranches(below: row)
+    let grafts = try transaction.grafts.roots(below: row)
+    let branches = try mountedBranches(below: row, except: grafts)
     let isPointer = try transaction.mounts.zone(at: row.id) != nil
     let node = try session.node(row, in: transaction)
     let path = try places.path(row)
-    try transaction.unlinkBeforeRemoval(of: row, keepLookups: true)
+    try transaction.unlinkBeforeRemoval(of: grafts + [row], keepLookups: true)
+    for graft in grafts { try leave(graft) }
     try nodes.deleteSubtree(of: row.id)
     for (root, pointer, path) in branches {
       let mounting = Mounting(session: session, transaction: transaction)
@@ -185,21 +188,27 @@ struct RemoteRemoval {
       try mounting.remount(zone: root.zone, inPlaceOf: pointer, places)
       _ = try places.announceMove(root, from: path)
     }
-    // The node that was shown there has only lost its place.
-    guard !isPointer else { return try transaction.endRemoval() }
+    // The user's own branch that was shown there has only lost its place.
+    guard !isPointer || !grafts.isEmpty else { return try transaction.endRemoval() }
     try session.tell(.didDiscoverDeletedNode, row.nodeID, in: transaction) {
       try $0.didDiscoverDeletedNode(node, at: path, timestamp: timestamp, transaction: transaction)
     }
     try transaction.endRemoval()
   }
 
+  /// Ends a grafted branch whose pointer is deleted: the user has left it on another device (G-2).
+  private func leave(_ root: NodeRow) throws {
+    try LostAccess(session: session, zone: root.zone, transaction: transaction, receivedMs: receivedMs).journal(root)
+    try GraftChange(transaction, localUser: session.localUser, user: session.user).leave(zone: root.zone, after: nil)
+  }
+
   /// Returns the roots of zones that are shown below a node, with their pointers and paths. The deletion of a pointer does
-  /// not end the zone that it points to.
+  /// not end the zone that it points to, unless the user has grafted it.
   private func mountedBranches(
-    below row: NodeRow
+    below row: NodeRow, except grafts: [NodeRow]
   ) throws -> [(root: NodeRow, pointer: NodeRow, path: ZDCTreesystemPath)] {
     try transaction.mounts.zones(below: row.id).compactMap { zone in
-      guard let root = try nodes.root(zone: zone) else { return nil }
+      guard let root = try nodes.root(zone: zone), !grafts.contains(where: { $0.id == root.id }) else { return nil }
       return (root, try transaction.place(of: root), try places.path(root))
     }
   }

@@ -47,7 +47,7 @@ struct SingleChangeFastPath: Sendable {
     guard let put, row.frozen == nil, row.doubt == nil, let head = row.head, head.seq < .max,
       head.seq + 1 == status.seq,
       try transaction.leaves(zone: row.id).pendingCount() == 0,
-      try transaction.delegateFailures.isEmpty(zone: row.id)
+      try transaction.delegateFailures.isEmpty(zone: row.id), try !transaction.grafts.isLeft(zone: row.id)
     else { throw NotEligible() }
     var summary = ZDCPullSummary()
     let applier = PageApplier(session: session, zone: row.id, transaction: transaction, writers: writers)

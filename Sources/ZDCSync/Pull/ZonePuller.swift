@@ -10,8 +10,7 @@ internal import ZDCProtocol
 ///
 /// There are two steps, which may be interrupted at any point. Each page of the log is stored together with the pin in
 /// one transaction. Its records follow in batches, each in one transaction with the app's changes. A first pull reads
-/// the whole log before the first record. The table of leaves holds the records still to be fetched, so a relaunch
-/// resumes.
+/// the whole log before the first record. The table of leaves holds the records to fetch, so a relaunch resumes.
 package struct ZonePuller {
   package let session: SyncSession
   package let zone: Int64
@@ -44,6 +43,7 @@ package struct ZonePuller {
     _ pages: RoundPages?, _ summary: inout ZDCPullSummary, _ left: inout DeferredNodes
   ) async throws {
     guard var row = try await zoneRow() else { return }
+    try await acceptIfGrafted(row)
     try await doubting(row.zone) { [row] in try await GrantRetry(session: session, zone: zone).run(row) }
     let isFirst = try await isFirstPull(row)
     var fetched = try await pages?.page(of: zone)
@@ -62,14 +62,16 @@ package struct ZonePuller {
       // known.
       if !isFirst { try await materialize(applied.records, &summary, &left) }
     }
+    if isFirst { try await checkInvitation() }
     try await materialize([:], &summary, &left)
   }
 
-  /// Returns whether no node of the zone is shown yet. An earlier first pull may have been interrupted in the middle of
-  /// the log.
+  /// Returns whether no node of the zone is shown yet. An earlier first pull may have been interrupted.
   private func isFirstPull(_ row: ZoneRow) async throws -> Bool {
     if row.head == nil { return true }
-    return try await session.database.asyncRead { [zone] transaction in try transaction.nodes.root(zone: zone) == nil }
+    return try await session.database.asyncRead { [zone] transaction in
+      try transaction.nodes.root(zone: zone)?.isPlaceholder ?? true
+    }
   }
 
   func takePage(_ page: CommitPage, _ summary: inout ZDCPullSummary, _ left: inout DeferredNodes) async throws {
@@ -77,6 +79,7 @@ package struct ZonePuller {
     let applied = try await apply(page, to: row)
     summary.commits += applied.commits
     left.note(applied.refusal)
+    if try await isFirstPull(row) { try await checkInvitation() }
     try await materialize(applied.records, &summary, &left)
   }
 
@@ -132,8 +135,7 @@ package struct ZonePuller {
     throw Doubt(ZDCSecurityError(.writerUnknown, zone: row.zone, user: unknown.user), .none)
   }
 
-  /// Sends commits again if the server lost only the last few commits of this device. All other cases are for the user
-  /// to decide.
+  /// Sends commits again if the server lost only this device's last few. All other cases are for the user to decide.
   private func broken(_ code: ZDCSecurityError.Code, _ page: CommitPage, _ row: ZoneRow) async throws -> AppliedPage {
     var (code, lost) = (code, OwnCommits?.none)
     if code == .zoneRollback {
@@ -349,7 +351,9 @@ package struct ZonePuller {
     let preferred = await session.delegate().preferredNodeIDsForPullingRcrds() ?? []
     return try await session.database.asyncRead { [session, zone] transaction in
       // The server serves no records to former members.
-      guard let row = try transaction.zones.zone(id: zone), !row.hasLostAccess(session.user) else { return [] }
+      guard let row = try transaction.zones.zone(id: zone), !row.hasLostAccess(session.user),
+        try !transaction.grafts.isLeft(zone: zone)
+      else { return [] }
       let leaves = LogNodeStore(db: transaction.database, zone: zone)
       guard try leaves.pendingCount() > 0 else { return [] }
       // If the root cannot be opened, neither can any node below it. If it is deleted here, nothing has to be opened.
@@ -378,8 +382,7 @@ package struct ZonePuller {
     }
   }
 
-  /// Reports records that the log names but the server does not provide. The nodes stay as they are, and are requested
-  /// again at the next pull.
+  /// Reports records that the log names but the server does not provide. They are requested again at the next pull.
   private func reportMissing(_ nodes: Set<NodeID>) async throws {
     _ = try await keep(ZDCSecurityError(.objectMissing, zone: try await zoneRow()?.zone, node: nodes.min()))
   }

@@ -55,7 +55,8 @@ struct ContentRequest {
       let isMessage = path.trunk == .outbox
       let data =
         try isMessage
-        ? message(node, delegate) : delegate.data(for: node, at: path, transaction: transaction)
+        ? message(node, to: row.unused?.recipients ?? [], delegate)
+        : delegate.data(for: node, at: path, transaction: transaction)
       let metadata = try isMessage ? nil : delegate.metadata(for: node, at: path, transaction: transaction)
       let thumbnail = try isMessage ? nil : delegate.thumbnail(for: node, at: path, transaction: transaction)
       let covered = covered(operations, by: [data, metadata, thumbnail])
@@ -70,10 +71,13 @@ struct ContentRequest {
   }
 
   /// - Throws: `noDataFromApp` if the app has none: the message is parked.
-  private func message(_ node: ZDCNode, _ delegate: any ZeroDarkCloudDelegate) throws -> ZDCData {
-    guard let data = try delegate.data(forMessage: node, transaction: transaction) else {
-      throw ZDCError(.noDataFromApp)
+  private func message(
+    _ node: ZDCNode, to recipients: [UserID], _ delegate: any ZeroDarkCloudDelegate
+  ) throws -> ZDCData {
+    let data = try transaction.cloudState.asking(for: recipients) {
+      try delegate.data(forMessage: node, transaction: transaction)
     }
+    guard let data else { throw ZDCError(.noDataFromApp) }
     return data
   }
 

@@ -140,7 +140,9 @@ struct MessageSender: Sendable {
 
   private func signal(_ row: NodeRow) async throws -> [UInt8] {
     let data = try await session.database.asyncRead { [session] transaction in
-      try session.delegate().data(forMessage: try session.node(row, in: transaction), transaction: transaction)
+      try transaction.cloudState.asking(for: row.unused?.recipients ?? []) {
+        try session.delegate().data(forMessage: try session.node(row, in: transaction), transaction: transaction)
+      }
     }
     guard let source = try data?.immediateSource() else { throw ZDCError(.noDataFromApp) }
     guard source.size <= UInt64(Limits.messageBytes) else { throw ZDCError(.sectionTooLarge) }

@@ -66,7 +66,7 @@ package enum HeadRules {
   /// - Parameter isSigned: Whether members have signed the objects in the answer.
   package static func evidence(of code: ZDCSecurityError.Code, isSigned: Bool) -> Evidence {
     switch code.name {
-    case .nonCanonicalEncoding, .unsupportedVersion, .commitChainBroken: .none
+    case .nonCanonicalEncoding, .unsupportedVersion, .commitChainBroken, .inviteHeadMismatch: .none
     // An overlong answer proves nothing. However, an honest server refuses a signed commit that exceeds a limit.
     case .limitExceeded: isSigned ? .proof : .none
     default: isSigned ? .proof : .suspicion

@@ -81,6 +81,29 @@ extension TestDevice {
       ofUserID: try owner.localUserID, cloudID: cloudID, forLocalUserID: try localUserID)
   }
 
+  /// Returns what an invitation to a node contains.
+  package func invite(_ path: String) async throws -> ZDCGraftInvite {
+    try await write { _, cloud in
+      guard let node = cloud.node(path: try Self.path(path)), let invite = cloud.graftInvite(for: node) else {
+        throw TestFailure("no invite for \(path)")
+      }
+      return invite
+    }
+  }
+
+  /// Grafts a branch, as an app does that has received an invitation from another user.
+  @discardableResult
+  package func graft(
+    _ path: String, _ invite: ZDCGraftInvite, from sender: TestDevice
+  ) async throws -> ZDCNode {
+    let user = ZDCUser(uuid: try sender.localUserID, isLocal: false)
+    return try await write { _, cloud in
+      try cloud.graftNode(
+        withLocalPath: try Self.path(path), remoteCloudPath: invite.cloudPath, remoteCloudID: invite.cloudID,
+        remoteUser: user)
+    }
+  }
+
   /// The `cloudID` of the node at a path.
   package func cloudID(_ path: String) async throws -> String {
     try await write { _, cloud in

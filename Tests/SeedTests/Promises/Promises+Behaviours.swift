@@ -85,10 +85,10 @@ extension Promise {
         "NameFoldingTests/everyRowOfUnicodesNormalizationTestFoldsAsPublished")),
     Promise(
       id: "behaviour-16", wording: "a pointer is found last on a path and passed through before",
-      state: .due(.sharing)),
+      state: .tested(by: "GraftTests/theOtherDevicesFollow")),
     Promise(
       id: "behaviour-17", wording: "an invitation holds id and path, and outlives a rename",
-      state: .due(.sharing)),
+      state: .tested(by: "GraftTests/theOwnersNamesAreTheirOwn", "GraftTests/aCloudPath_isTextWithoutNames")),
     Promise(
       id: "behaviour-18", wording: "access is that of the zone; a recursive share reaches all of it",
       state: .tested(by: "BranchTests/everyMemberChangesTheBranch", "BranchTests/aBranchInsideOfABranch")),

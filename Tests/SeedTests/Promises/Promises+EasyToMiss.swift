@@ -164,11 +164,16 @@ extension Promise {
     Promise(
       id: "check-004-3", wording: "everybody who has access is told of every change",
       state: .tested(by: "SharedTreeTests/membersCreateEditMoveAndDelete", "SharedTreeTests/aChangedListIsAnnounced")),
-    Promise(id: "check-004-4", wording: "several can be invited to a branch at once", state: .due(.sharing)),
+    Promise(
+      id: "check-004-4", wording: "several can be invited to a branch at once",
+      state: .tested(by: "GraftTests/severalGuests")),
     Promise(
       id: "check-004-5", wording: "an invitation is not sent before the access it depends on",
       state: .tested(by: "MessageTests/anInvitationLeavesAfterTheAccessList")),
-    Promise(id: "check-004-6", wording: "an invitation is made while the message is written", state: .due(.sharing)),
+    Promise(
+      id: "check-004-6", wording: "an invitation is made while the message is written",
+      state: .tested(
+        by: "Seed004Tests/seed004_invitingAndAccepting", "GraftTests/anInvite_isThereOnceTheRecipientIsListed")),
     Promise(
       id: "check-004-7", wording: "the sender's other devices find the message in the outbox",
       state: .tested(by: "MessageTests/theOtherDevicesOfBothGetTheMessageByTheLog")),
@@ -177,13 +182,16 @@ extension Promise {
       state: .tested(by: "HostileMessageTests/aForgedMessageStaysOut_andTheNextOneArrives")),
     Promise(
       id: "check-004-9", wording: "a graft announces its pointer, then the branch in order",
-      state: .due(.sharing)),
-    Promise(id: "check-004-10", wording: "the form of an invitation is the app's", state: .due(.sharing)),
+      state: .tested(
+        by: "GraftTests/aGraft_showsTheBranchAtItsPath_announcedFromTheTop", "GraftTests/theOtherDevicesFollow")),
+    Promise(
+      id: "check-004-10", wording: "the form of an invitation is the app's",
+      state: .tested(by: "Seed004Tests/seed004_invitingAndAccepting")),
     Promise(
       id: "check-004-11", wording: "a grafted list acts like a local one; what is created there is the owner's",
-      state: .due(.sharing)),
+      state: .tested(by: "GraftTests/theOtherDevicesFollow", "GraftTests/theNodeIsUsableBeforeThePull")),
     Promise(
       id: "check-004-12", wording: "the invited user finds the node after a rename or move",
-      state: .due(.sharing)),
+      state: .tested(by: "GraftTests/theOwnersNamesAreTheirOwn")),
   ]
 }

@@ -82,10 +82,10 @@ extension Promise {
       state: .tested(by: "NodeManagerTests/lookups_findTheSameNodeEveryWay")),
     Promise(
       id: "seed-3.15-ZDCCloudPath", wording: "a cloud path becomes text and is read from it",
-      state: .due(.sharing)),
+      state: .tested(by: "GraftTests/aCloudPath_isTextWithoutNames")),
     Promise(
       id: "seed-3.15-ZDCGraftInvite", wording: "an invitation holds cloud id and cloud path",
-      state: .due(.sharing)),
+      state: .tested(by: "GraftTests/aCloudPath_isTextWithoutNames")),
     Promise(
       id: "seed-3.16-ZDCShareItem", wording: "an item begins without letters and is given them one by one",
       state: .tested(

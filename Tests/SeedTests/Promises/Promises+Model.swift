@@ -19,13 +19,13 @@ extension Promise {
         by: "TreesystemPathTests/aPathHasATrunkAndNames", "TreesystemPathTests/anyNameComesBackFromTheTextForm")),
     Promise(
       id: "seed-1.4-ZDCCloudPath", wording: "a place in somebody's tree that can be handed on as text",
-      state: .due(.sharing)),
+      state: .tested(by: "GraftTests/aCloudPath_isTextWithoutNames")),
     Promise(
       id: "seed-1.7-grafts", wording: "somebody else's branch is put into the own tree and acts like a local one",
-      state: .due(.sharing)),
+      state: .tested(by: "GraftTests/theOtherDevicesFollow", "Seed004Tests/seed004_invitingAndAccepting")),
     Promise(
       id: "seed-1.7-cloudPathMayBeOld", wording: "an invited branch is found after its owner renamed or moved it",
-      state: .due(.sharing)),
+      state: .tested(by: "GraftTests/theOwnersNamesAreTheirOwn")),
     Promise(
       id: "seed-1.9-inheritance", wording: "giving access to a branch is one recursive call",
       state: .tested(by: "BranchTests/aBranchIsShared", "BranchTests/aBranchIsSharedTwice")),

@@ -43,10 +43,13 @@ extension Promise {
       state: .tested(
         by: "MessageTests/eachRecipientGetsTheMessageOnce_andEachCallbackComesOnce",
         "MessageTests/aMessageWaitsForItsDependencies")),
-    Promise(id: "seed-3.5-graftInvite", wording: "what an invited user needs to find a node", state: .due(.sharing)),
+    Promise(
+      id: "seed-3.5-graftInvite", wording: "what an invited user needs to find a node",
+      state: .tested(by: "GraftTests/anInvite_isThereOnceTheRecipientIsListed")),
     Promise(
       id: "seed-3.5-graftNode", wording: "puts a node of somebody else at a path of one's own",
-      state: .due(.sharing)),
+      state: .tested(
+        by: "GraftTests/aGraft_showsTheBranchAtItsPath_announcedFromTheTop", "GraftTests/refusals_doNothing")),
     Promise(
       id: "seed-3.5-recursiveAddShareItem", wording: "gives access to a branch and returns what was queued for it",
       state: .tested(by: "BranchTests/aBranchIsShared", "ListChangeTests/misuse_isATypedError")),

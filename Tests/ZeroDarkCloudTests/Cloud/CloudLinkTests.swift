@@ -78,7 +78,7 @@ import ZDCTreesystem
       let cloud = try #require(device.zdc.cloudTransaction(transaction, forLocalUserID: device.userID))
       let row = try cloud.row(path: "/a")
       cloud.setTag("t", forNodeID: row.uuid, withIdentifier: "tag")
-      try transaction.unlinkBeforeRemoval(of: row, keepLookups: true)
+      try transaction.unlinkBeforeRemoval(of: [row], keepLookups: true)
       try transaction.nodes.deleteSubtree(of: row.id)
       #expect(cloud.linkedKey(forNodeID: row.uuid) == "k")
       #expect((cloud.linkedObject(forNodeID: row.uuid) as? Note)?.title == "milk")
