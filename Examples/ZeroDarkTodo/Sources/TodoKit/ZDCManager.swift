@@ -645,6 +645,8 @@ extension ZDCManager {
         cloud.unmarkNodeAsNeedsDownload(node.uuid, components: .all, ifETagMatches: node.eTag_data)
       }
       return true
+    } catch is CancellationError {
+      return false
     } catch {
       config.logger.warning("node \(node.cloudID) was not received: \(error)")
       return false

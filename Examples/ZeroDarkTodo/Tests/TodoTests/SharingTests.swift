@@ -234,6 +234,52 @@ import ZeroDarkCloudTesting
     }
   }
 
+  @Test func aConflictBetweenPeople_isResolvedLikeOneBetweenDevices() async throws {
+    try await withPeople { people in
+      let (alice, bob) = (people.alice, people.bob)
+      let listID = try await people.share()
+      try await alice.edit("milk") { ($0.title, $0.priority) = ("oat milk", .high) }
+      try await bob.edit("milk") { ($0.title, $0.isDone) = ("soy milk", true) }
+      try await alice.account.addTask("jam", to: alice.list("Groceries"))
+      try await bob.account.addTask("tea", to: listID)
+      try await bob.account.deleteTask(bob.item("bread").id)
+      try await alice.sync()
+      try await people.settle()
+      // Jam and tea have one place, and their random names decide about the order, which is the same for both people.
+      #expect(try await alice.lines().first == "x oat milk [high]")
+      #expect(try await Set(alice.lines().dropFirst()) == ["- jam [normal]", "- tea [normal]"])
+      #expect(try await alice.titles() == ["Groceries 1/3"])
+      #expect(try await bob.titles() == ["Groceries 1/3"])
+      let loss = try #require(try await bob.account.screen().activity.first { $0.kind == .loss })
+      try await bob.account.undo(loss.id)
+      try await people.settle()
+      #expect(try await alice.lines().first == "x soy milk [high]")
+    }
+  }
+
+  @Test func theOwnersOtherDevice_showsMembersAndRemovesThem() async throws {
+    try await withPeople { people in
+      let (alice, bob) = (people.alice, people.bob)
+      try await people.share()
+      let folder = try TemporaryFolder()
+      let manager = try ZDCManager(
+        server: people.server.url.absoluteString, folder: folder.url, syncsAutomatically: false)
+      let phone = Device(manager: manager, account: try await manager.logIn(words: alice.account.words()))
+      try await phone.sync()
+      #expect(try await phone.members() == alice.members())
+      #expect(try await phone.lists().first?.isOwn == true)
+      try await phone.edit("milk") { $0.isDone = true }
+      try await phone.sync()
+      try await people.settle()
+      #expect(try await bob.lines().first == "x milk [normal]")
+      try await phone.account.remove(bob.account.user, from: phone.list("Groceries"))
+      for device in [phone, bob, alice] { try await device.sync() }
+      #expect(try await bob.lists() == [])
+      #expect(try await alice.members() == [:])
+      try await manager.close()
+    }
+  }
+
   @Test func twoAccountsOfOneDevice_shareAList() async throws {
     try await withPeople { people in
       let alice = people.alice
