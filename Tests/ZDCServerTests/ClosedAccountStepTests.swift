@@ -64,7 +64,7 @@ import ZDCServerSQLite
         // Own memberships go beside those of the members.
         #expect(0...(table == "memberships" ? 2 : 1) * Self.limit ~= removed, "\(table) in step \(steps)")
       }
-      // Nobody reads a part of the data: the zones go after their members.
+      // No member reads a part of the data: the zones go after their members.
       if (after["zones"] ?? 0) < 20 { #expect(after["members"] == 30) }
       (before, steps) = (after, steps + 1)
     }
