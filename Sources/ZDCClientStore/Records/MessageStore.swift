@@ -45,17 +45,23 @@ package struct MessageStore {
     return found
   }
 
-  /// The envelopes of an outbox whose answer is not known, in queue order.
-  package func envelopes(zone: Int64) throws -> [StoredEnvelope] {
-    var found: [StoredEnvelope] = []
+  /// The envelopes of an outbox whose answer is unknown, and those of these operations, in queue order. Those that do
+  /// not fit into `count` and `bytes` are not decoded.
+  package func envelopes(zone: Int64, orOf due: Set<Int64>, count: Int, bytes: Int) throws -> [StoredEnvelope] {
     let query = """
-      SELECT e.operation, e.recipient, e.seq, e.bytes FROM zdc_operation o
+      SELECT e.operation, o.state, length(e.bytes), e.recipient, e.seq, e.bytes FROM zdc_operation o
       CROSS JOIN zdc_envelope e ON e.operation = o.id WHERE o.zone = ? AND o.kind = 7 ORDER BY o.id
       """
-    try db.forEachRow(query, [zone]) { row in
+    var found: [StoredEnvelope] = []
+    var room = bytes
+    let rows = try RawRow.fetchCursor(db.cachedStatement(sql: query), arguments: [zone])
+    while found.count < count, let row = try rows.next() {
+      guard row[1] == OperationRow.State.inFlight.rawValue || due.contains(row[0]) else { continue }
+      room -= row[2]
+      guard room >= 0 else { break }
       found.append(
         StoredEnvelope(
-          operation: row[0], recipient: try UserID(row, 1), seq: row.unsigned(2) ?? 0, bytes: try row.requiredBytes(3)))
+          operation: row[0], recipient: try UserID(row, 3), seq: row.unsigned(4) ?? 0, bytes: try row.requiredBytes(5)))
     }
     return found
   }

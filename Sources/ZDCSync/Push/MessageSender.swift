@@ -35,14 +35,9 @@ struct MessageSender: Sendable {
   /// Returns the envelopes whose answer is unknown, and those of due operations whose callback the app refused.
   private func stored(_ due: [OperationRow]) async throws -> [StoredEnvelope] {
     try await session.database.asyncRead { [zone] transaction in
-      let unanswered = try transaction.messages.deliveries(zone: zone).filter { $0.state == .inFlight }
-      let open = Set((due + unanswered).map(\.id))
-      var bytes = 0
-      return try transaction.messages.envelopes(zone: zone).filter { open.contains($0.operation) }
-        .prefix(Limits.envelopesPerRequest).prefix { envelope in
-          bytes += envelope.bytes.count
-          return bytes <= Limits.commitRequestBytes - (64 << 10)
-        }.map(\.self)
+      try transaction.messages.envelopes(
+        zone: zone, orOf: Set(due.map(\.id)), count: Limits.envelopesPerRequest,
+        bytes: Limits.commitRequestBytes - (64 << 10))
     }
   }
 
