@@ -34,7 +34,12 @@ extension SyncScheduler {
     var round = try await pullRound(of: [inbox.id], inBackground: inBackground) { worker, _ in
       try await worker.takeMessages()
     }
-    if !inBackground { try await pullZonesBehindMembers(into: &round) }
+    if !inBackground {
+      // The caller asked for messages. An error in another zone is recorded, and the next pull throws it.
+      var others = ZoneRound(PullSummary())
+      try await pullZonesBehindMembers(into: &others)
+      round.summary += others.summary
+    }
     return round
   }
 

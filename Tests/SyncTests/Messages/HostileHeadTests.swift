@@ -181,6 +181,39 @@ struct HostileHeadTests {
     }
   }
 
+  /// - the answers for the named zone are garbled when Bob accepts messages
+  /// => the messages arrive without an error; the head stays stored, and the next pull finds its commit
+  @Test func aZoneThatStalls_stopsNoMessage() async throws {
+    try await TestWorld.run { world in
+      let stage = try await Stage(world)
+      let (alice, bob) = (stage.alice, stage.bob)
+      try await alice.edit("/note", "2")
+      try await alice.sync()
+      try await alice.send("look", to: bob)
+      try await alice.sync()
+      let tree = try await alice.homeZone().zone.tree.text
+      stage.hostile.tell(
+        Lie { answer in
+          guard answer.route.pattern == Routes.zoneCommits, answer.path.contains(tree), answer.body.count > 5 else {
+            return false
+          }
+          answer.body.removeLast()
+          return true
+        }, to: "bob")
+      try await bob.acceptMessages(of: alice)
+      #expect(stage.hostile.liesTold > 0)
+      #expect(try await bob.memberHeads().map(\.isReported) == [false])
+      stage.hostile.stopTampering()
+      try await bob.sync()
+      try await bob.download()
+      #expect(try await bob.messages(from: alice) == ["alice: look"])
+      #expect(try await bob.tree(of: alice, versions: false) == "/note  \"2\"")
+      #expect(try await bob.memberHeads() == [])
+      #expect(try await bob.securityErrors() == ["nonCanonicalEncoding"])
+      try await stage.end()
+    }
+  }
+
   @Test func aBlockedMembersHeadIsForgotten() async throws {
     try await TestWorld.run { world in
       let stage = try await Stage(world)
@@ -212,7 +245,7 @@ struct HostileHeadTests {
   }
 
   /// - the server is restored; Alice accepts its state, changes it and writes to Bob, whose zone is frozen
-  /// => Bob accepts the state too, and nobody is accused
+  /// => Bob accepts the state too, and no event names Alice
   @Test func aRestoredServerAccusesNoMember() async throws {
     try await TestWorld.run { world in
       let stage = try await Stage(world)
