@@ -36,7 +36,7 @@ extension SyncScheduler {
     }
     if !inBackground {
       // The caller asked for messages. An error in another zone is recorded, and the next pull throws it.
-      var others = ZoneRound(PullSummary())
+      var others = ZoneRound(ZDCPullSummary())
       try await pullZonesBehindMembers(into: &others)
       round.summary += others.summary
     }

@@ -19,7 +19,7 @@ struct NamedHeads {
 
   /// Returns the heads of shared zones that have changed since they were last named to the recipient, and notes that
   /// this message names them.
-  func take(for recipient: UserID, messageSeq: UInt64) throws -> [MessageBody.Head] {
+  func take(for recipient: UserID, messageSeq: UInt64) throws -> [VerifiedHead] {
     let named = try store.heads(namedTo: recipient)
     let changed = zones.filter { row in
       guard let head = row.head, head.acl.fields.names(user, recipient) else { return false }
@@ -31,7 +31,7 @@ struct NamedHeads {
     return try chosen.compactMap { candidate in
       guard let head = heads[candidate.zone] else { return nil }
       try store.set(.init(hash: head.hash, messageSeq: messageSeq), zone: candidate.zone, to: recipient)
-      return MessageBody.Head(zone: head.zone, seq: head.seq, hash: head.hash)
+      return VerifiedHead(zone: head.zone, seq: head.seq, hash: head.hash)
     }.sorted { $0.zone < $1.zone }
   }
 }

@@ -146,7 +146,7 @@ struct HostileHeadTests {
       let (alice, bob) = (stage.alice, stage.bob)
       let home = try #require(try await bob.zone(of: alice).head)
       for seq in [home.seq, home.seq + 100, home.seq, home.seq + 200, home.seq, home.seq + 300] {
-        try await Self.deliver([MessageBody.Head(zone: home.zone, seq: seq, hash: CommitHash(1, 2, 3, seq))], stage)
+        try await Self.deliver([VerifiedHead(zone: home.zone, seq: seq, hash: CommitHash(1, 2, 3, seq))], stage)
         try await bob.sync()
       }
       try await stage.expectEvents([.zoneForkDetected, .zoneRollback], times: 3)
@@ -172,7 +172,7 @@ struct HostileHeadTests {
       let bob = stage.bob
       let own = try #require(try await bob.homeZone().head)
       let unknown = ZoneID(trunkOf: TreeID(1, 2, 3, 4))
-      let heads = [own.zone, unknown].map { MessageBody.Head(zone: $0, seq: own.seq, hash: CommitHash(1, 2, 3, 4)) }
+      let heads = [own.zone, unknown].map { VerifiedHead(zone: $0, seq: own.seq, hash: CommitHash(1, 2, 3, 4)) }
       try await Self.deliver(heads.sorted { $0.zone < $1.zone }, stage)
       try await bob.sync()
       try await stage.expectEvents([])
@@ -221,7 +221,7 @@ struct HostileHeadTests {
       let home = try #require(try await bob.zone(of: alice).head)
       for forgets in [false, true] {
         try await Self.deliver(
-          [MessageBody.Head(zone: home.zone, seq: home.seq + (forgets ? 2 : 1), hash: CommitHash(1, 2, 3, 4))], stage)
+          [VerifiedHead(zone: home.zone, seq: home.seq + (forgets ? 2 : 1), hash: CommitHash(1, 2, 3, 4))], stage)
         try await bob.sync()
         #expect(try await bob.memberHeads().count == 1)
         if forgets {
@@ -237,7 +237,7 @@ struct HostileHeadTests {
   }
 
   /// Delivers a message of Alice to Bob that names these heads.
-  private static func deliver(_ heads: [MessageBody.Head], _ stage: Stage) async throws {
+  private static func deliver(_ heads: [VerifiedHead], _ stage: Stage) async throws {
     let forger = try await HostileMessageTests.Forger(alice: stage.alice, bob: stage.bob)
     var fields = forger.fields("hello")
     fields.heads = heads
