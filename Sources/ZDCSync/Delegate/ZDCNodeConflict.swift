@@ -38,6 +38,7 @@ public enum ZDCNodeConflict: String, Sendable, Hashable, CaseIterable {
   /// A grafted node is no longer shared with this user. The node is deleted next, with `didDiscoverDeletedNode`, and the
   /// pointer to it in the cloud. The app need not do anything.
   case graft_DstNodeNotReadable
-  /// A grafted node no longer exists. The pointer is deleted next.
+  /// The owner has deleted a grafted node. It is deleted here next, with `didDiscoverDeletedNode`, and so is the pointer to
+  /// it in the cloud. The app need not do anything.
   case graft_DstNodeNotFound
 }

@@ -233,7 +233,6 @@ struct GraftEndingTests {
       try await bob.create("/folder")
       try await world.settle(bob, phone)
       try await bob.move("/Groceries", to: "/folder/Groceries")
-      #expect(await GraftTests.code { try await bob.delete("/folder") } == .unsupportedShare)
       try await phone.delete("/folder")
       try await bob.sync()
       try await phone.sync()
