@@ -58,6 +58,10 @@ extension ZDCCloudTransaction {
     guard row.parent == nil, let zone = try transaction.zones.zone(id: row.zone) else {
       return try delete(row: try movable(row)).map(transaction.zdcOperation)
     }
+    if zone.isClosed {
+      try nodes.deleteSubtree(of: row.id)
+      return nil
+    }
     guard zone.owner != nil else { return try endBranch(row).map(transaction.zdcOperation) }
     _ = try movable(row)
     throw ZDCCloudError(

@@ -202,7 +202,8 @@ extension ZDCCloudTransaction {
   @discardableResult
   func revive(_ row: NodeRow) throws -> Bool {
     var found = false
-    for ancestor in try nodes.ancestry(of: row) {
+    // The top of a branch that its owner has ended is the root of its zone.
+    for ancestor in try row.parent == nil ? [row] : nodes.ancestry(of: row) {
       for operation in try operations.operations(node: ancestor.id) where operation.reason == .deletedRemotely {
         try operations.setState(.pending, reason: .ready, id: operation.id)
         found = true

@@ -194,6 +194,10 @@ public protocol ZeroDarkCloudDelegate: AnyObject, Sendable {
   /// them or nodes below them in any other way, here or later. Kept nodes and their ancestors are created again,
   /// parents first.
   ///
+  /// If the owner has ended a shared branch, `node` is its top, and the decision must be made in this call: the nodes to
+  /// keep become new nodes at the top of the local user's home trunk, with the nodes above them, and the top is announced as
+  /// moved. All others are deleted and announced, and their changes end in the merge journal.
+  ///
   /// ```swift
   /// func didDiscoverDeletedDirtyNode(
   ///   _ node: ZDCNode, dirtyAncestors: [String], timestamp: Date?, transaction: ZDCReadWriteTransaction

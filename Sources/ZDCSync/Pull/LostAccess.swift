@@ -62,9 +62,14 @@ struct LostAccess {
   /// Removes a branch that this user can no longer read, and notifies the app.
   func remove(_ top: NodeRow) throws {
     try session.part(.deletion, of: zone, top.nodeID, receivedMs: receivedMs, in: transaction) {
+      if isEnd, try KeptNodes(lost: self).keep(top) { return }
       try journal(top)
       try removal.delete(top)
     }
+  }
+
+  var removal: RemoteRemoval {
+    RemoteRemoval(session: session, zone: zone, transaction: transaction, receivedMs: receivedMs)
   }
 
   /// Records the queued changes of a branch that can no longer be sent.

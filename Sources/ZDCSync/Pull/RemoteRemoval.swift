@@ -88,7 +88,7 @@ struct RemoteRemoval {
   }
 
   /// Records the outcome: the node was kept for now, or the app deleted it in its callback.
-  private func recordDirty(_ top: NodeRow, _ path: ZDCTreesystemPath) throws {
+  func recordDirty(_ top: NodeRow, _ path: ZDCTreesystemPath) throws {
     let kept = try nodes.node(id: top.id)
     let all = try kept.map { try nodes.subtree(of: $0.id).map(\.uuid) }
     try transaction.record(.deletedInCloud, top) { entry in
@@ -132,7 +132,7 @@ struct RemoteRemoval {
 
   /// Returns rows with queued operations, parents first. Nodes that were only renamed are excluded, because the app
   /// need not be asked about them.
-  private func dirtyNodes(atOrBelow top: NodeRow) throws -> [NodeRow] {
+  func dirtyNodes(atOrBelow top: NodeRow) throws -> [NodeRow] {
     guard try transaction.operations.count(zone: zone) > 0 else { return [] }
     return try nodes.subtree(of: top.id).filter { row in
       let queued = try transaction.operations.operations(node: row.id)
@@ -163,7 +163,7 @@ struct RemoteRemoval {
     }
   }
 
-  private func announceDirty(_ top: NodeRow, _ dirty: [NodeRow]) throws {
+  func announceDirty(_ top: NodeRow, _ dirty: [NodeRow]) throws {
     let node = try session.node(top, in: transaction)
     try session.tell(.didDiscoverDeletedDirtyNode, top.nodeID, in: transaction) {
       try $0.didDiscoverDeletedDirtyNode(
@@ -236,7 +236,7 @@ struct RemoteRemoval {
 
   /// Parks the queued operations before the app is notified. Operations that the app queues, or queues again, from then
   /// on run normally.
-  private func parkAll(_ dirty: [NodeRow]) throws {
+  func parkAll(_ dirty: [NodeRow]) throws {
     for row in dirty {
       for var operation in try transaction.operations.operations(node: row.id) {
         operation.state = .pending
@@ -247,7 +247,7 @@ struct RemoteRemoval {
   }
 
   /// Returns nodes with an operation that the app released, and all their ancestors.
-  private func wantedNodes(_ rows: [NodeRow]) throws -> Set<Int64> {
+  func wantedNodes(_ rows: [NodeRow]) throws -> Set<Int64> {
     var wanted: Set<Int64> = []
     // Deepest nodes first, so that each parent knows about its children.
     for row in rows.reversed() {
@@ -261,7 +261,7 @@ struct RemoteRemoval {
 
   /// Makes a kept node new to the cloud: a fresh ID, but the same UUID, links and tags. Its operations wait for the
   /// app, unless the app has already decided.
-  private func resetCloudFacts(_ row: NodeRow, isWanted: Bool) throws {
+  func resetCloudFacts(_ row: NodeRow, isWanted: Bool) throws {
     var row = row
     row.nodeID = .random()
     row.cloud = nil
