@@ -60,6 +60,9 @@ struct KeptNodes {
   private func move(_ top: NodeRow, to home: NodeRow, from old: ZDCTreesystemPath) throws {
     let place = try transaction.place(of: top)
     let name = place.name.isEmpty ? Array(top.nodeID.text.utf8) : place.name
+    if let pointer = try transaction.grafts.pointer(to: top) {
+      try GraftChange(transaction, localUser: session.localUser, user: session.user).delete(pointer)
+    }
     try BranchRows(transaction, from: lost.zone, to: home.zone).moveLocalNodes(below: top.id)
     guard var row = try nodes.node(id: top.id) else { throw ZDCError(.corruptDatabase) }
     try places.place(&row, under: home, name: try places.freeName(name, under: home, except: row.id))

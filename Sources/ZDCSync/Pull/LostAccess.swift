@@ -41,8 +41,7 @@ struct LostAccess {
       if let conflict { try announce(conflict, root) }
       // The app may have deleted it in that call.
       guard try transaction.nodes.node(id: root.id) != nil else { return }
-      try journal(root)
-      try removal.delete(root)
+      try end(root)
       guard let pointer = try transaction.nodes.node(id: pointer.id) else { return }
       try GraftChange(transaction, localUser: session.localUser, user: session.user).delete(pointer)
     }
@@ -55,17 +54,17 @@ struct LostAccess {
     }
   }
 
-  private var removal: RemoteRemoval {
-    RemoteRemoval(session: session, zone: zone, transaction: transaction, receivedMs: receivedMs)
-  }
-
   /// Removes a branch that this user can no longer read, and notifies the app.
   func remove(_ top: NodeRow) throws {
     try session.part(.deletion, of: zone, top.nodeID, receivedMs: receivedMs, in: transaction) {
-      if isEnd, try KeptNodes(lost: self).keep(top) { return }
-      try journal(top)
-      try removal.delete(top)
+      try end(top)
     }
+  }
+
+  private func end(_ top: NodeRow) throws {
+    if isEnd, try KeptNodes(lost: self).keep(top) { return }
+    try journal(top)
+    try removal.delete(top)
   }
 
   var removal: RemoteRemoval {
