@@ -138,12 +138,12 @@ struct Graft: AsyncParsableCommand {
     abstract: "Put a branch that another user shares into this account's tree.",
     usage: "zdc graft [options] cloudID cloudPath path",
     discussion: """
-      The branch appears at the path on all devices of this account, under that name. To leave it, use zdc rm. Graft something only if its \
+      The branch appears at the path on all devices of this account, under that name. To leave it, use zdc rm --recursive. Graft something only if its \
       owner told you about it.
 
       EXAMPLES
         zdc graft $CLOUD_ID $CLOUD_PATH home:/lists
-        zdc rm home:/lists
+        zdc rm --recursive home:/lists
 
       JSON: {"cloudID","durableMs"?,"ownerID","path","queuedMs"}
       """)

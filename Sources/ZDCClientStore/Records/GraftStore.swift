@@ -103,11 +103,15 @@ package struct GraftChange {
 
   /// Removes a zone's nodes, and those of zones shown inside of it, and queues the user's removal from their access lists.
   ///
-  /// - Parameter before: An operation that is sent first.
-  package func leave(zone id: Int64, after before: Int64?) throws {
+  /// - Parameters:
+  ///   - before: An operation that is sent first.
+  ///   - time: The earliest time at which the removal is sent, or 0.
+  package func leave(zone id: Int64, after before: Int64?, notBeforeMs time: UInt64 = 0) throws {
     guard let zone = try transaction.zones.zone(id: id), zone.owner != nil else { return }
     if let root = try transaction.nodes.root(zone: id) {
-      for inner in try transaction.mounts.zones(below: root.id) { try leave(zone: inner, after: before) }
+      for inner in try transaction.mounts.zones(below: root.id) {
+        try leave(zone: inner, after: before, notBeforeMs: time)
+      }
       try transaction.nodes.deleteSubtree(of: root.id)
     }
     guard zone.head?.acl.fields.entry(for: user) != nil else { return try remove(zone) }
@@ -116,6 +120,7 @@ package struct GraftChange {
       uuid: UUIDv7.make(atMs: now), zone: id, kind: .changeList, node: nil, nodeUUID: UUIDv7.make(atMs: now),
       nodeID: zone.zone.root, createdMs: now)
     operation.listChange = .remove(user)
+    if time > 0 { (operation.reason, operation.notBeforeMs) = (.backoff, time) }
     try transaction.operations.insert(&operation, dependsOn: before.map { [$0] } ?? [])
     transaction.signal(.queue(localUser: localUser))
   }

@@ -212,12 +212,30 @@ package struct ChangeApplier {
   ///
   /// - Returns: Whether the app has been notified, or will be when the zone's root is read.
   private mutating func mount(_ row: NodeRow) throws -> Bool {
-    guard let zone = try Mounting(session: session, transaction: transaction).zone(for: row) else { return false }
+    let mounting = Mounting(session: session, transaction: transaction)
+    if let other = try mounting.otherGraft(row) {
+      try keepOne(of: row, other)
+      return true
+    }
+    guard let zone = try mounting.zone(for: row) else { return false }
+    try show(zone, at: row)
+    return true
+  }
+
+  private mutating func show(_ zone: Int64, at row: NodeRow) throws {
     let root = try nodes.root(zone: zone)
     let old = try root.map(places.path)
     try transaction.mounts.set(zone: zone, at: row.id)
     if let root, let old { announced += try places.announceMove(root, from: old) }
-    return true
+  }
+
+  /// Deletes one of two pointers with which the user has grafted the same branch on two devices. All of them keep the one
+  /// with the smaller ID, unless the other devices do not have the first one yet.
+  private mutating func keepOne(of row: NodeRow, _ first: NodeRow) throws {
+    let change = GraftChange(transaction, localUser: session.localUser, user: session.user)
+    let isKept = first.isUploaded && first.nodeID < row.nodeID
+    if !isKept, let zone = try transaction.mounts.zone(at: first.id) { try show(zone, at: row) }
+    try change.delete(isKept ? row : first)
   }
 
   mutating func announceNew(_ row: NodeRow) throws {

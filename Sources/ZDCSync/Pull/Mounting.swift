@@ -62,16 +62,24 @@ struct Mounting {
     }
   }
 
-  /// Queues a new pointer at the top of the home trunk to a zone of this user's own that was shown in place of a deleted
-  /// one (S-8). All devices of the user give it the same ID.
+  /// Returns the pointer in whose place the user has grafted the same branch already, on another device: one of the two
+  /// has to go.
+  func otherGraft(_ row: NodeRow) throws -> NodeRow? {
+    guard let target = row.pointer, try isGraft(row, target),
+      let zone = try transaction.zones.zone(localUser: session.localUser, target.zone),
+      let pointer = try transaction.grafts.pointer(toZone: zone.id), pointer.id != row.id
+    else { return nil }
+    return pointer
+  }
+
+  /// Queues a new pointer at the top of the home trunk to a zone of this user's own, or one that they have grafted, that
+  /// was shown in place of a deleted one (S-8). All devices of the user give it the same ID.
   func remount(zone id: Int64, inPlaceOf pointer: NodeRow, _ places: LocalTreeResolver) throws {
-    guard let zone = try transaction.zones.zone(id: id), zone.owner == nil, let genesis = zone.genesis,
+    guard let zone = try transaction.zones.zone(id: id), let target = try self.target(of: zone, after: pointer),
       try transaction.mounts.pointer(ofZone: id) == nil,
       let home = try transaction.zones.trunk(zone.trunk, localUser: zone.localUser, appTreeID: zone.appTreeID),
       let top = try transaction.nodes.root(zone: home.id)
     else { return }
-    let target = PointerTarget(
-      owner: session.user, zone: zone.zone, node: zone.zone.root, genesis: genesis, seq: 0, head: genesis)
     let node = target.nodeID(after: pointer.nodeID)
     let isUsed = try transaction.leaves(zone: home.id).leaf(node) != nil
     guard try !isUsed && transaction.nodes.node(zone: home.id, nodeID: node) == nil else { return }
@@ -84,6 +92,18 @@ struct Mounting {
     try transaction.nodes.insert(&row)
     try transaction.mounts.set(zone: id, at: row.id)
     try queueCreation(of: row)
+  }
+
+  /// - Returns: Nil for a branch of another user that the user has not grafted.
+  private func target(of zone: ZoneRow, after pointer: NodeRow) throws -> PointerTarget? {
+    guard zone.owner == nil else {
+      let isGraft = try transaction.zones.zone(id: pointer.zone)?.owner == nil
+      return isGraft ? pointer.pointer : nil
+    }
+    return zone.genesis.map { genesis in
+      PointerTarget(
+        owner: session.user, zone: zone.zone, node: zone.zone.root, genesis: genesis, seq: 0, head: genesis)
+    }
   }
 
   private func queueCreation(of row: NodeRow) throws {

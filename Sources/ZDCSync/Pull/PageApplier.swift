@@ -51,7 +51,7 @@ package struct PageApplier {
       }
       count += 1
       if row.isClosed { continue }
-      try remove(state.removed, receivedMs: item.receivedMs)
+      try remove(state.removed, item)
       if !deleted.isEmpty, !isOwn { try readAgain(state.moved.keys, outside: deleted) }
     }
     try transaction.zones.update(row)
@@ -166,10 +166,12 @@ package struct PageApplier {
   }
 
   /// Applies deletions. They need no record and are announced with the page.
-  private func remove(_ removals: [LogNodeStore.Removal], receivedMs: UInt64) throws {
+  private func remove(_ removals: [LogNodeStore.Removal], _ item: PageContents.Commit) throws {
     guard !removals.isEmpty else { return }
     try transaction.unreadable.forgetPast(zone: zone)
-    let remover = RemoteRemoval(session: session, zone: zone, transaction: transaction, receivedMs: receivedMs)
+    let remover = RemoteRemoval(
+      session: session, zone: zone, transaction: transaction, receivedMs: item.receivedMs,
+      writer: item.commit.fields.writer)
     for removal in removals { try remover.apply(removal) }
   }
 }

@@ -15,11 +15,16 @@ struct RemoteRemoval {
   package let transaction: ZDCReadWriteTransaction
   /// The time at which the server received the commit, or 0 if unknown.
   package let receivedMs: UInt64
+  /// Who deleted the nodes; nil if that is not known any more.
+  private let writer: UserID?
   private let timestamp: Date?
   private let nodes: NodeStore
   private let places: LocalTreeResolver
 
-  package init(session: SyncSession, zone: Int64, transaction: ZDCReadWriteTransaction, receivedMs: UInt64) {
+  package init(
+    session: SyncSession, zone: Int64, transaction: ZDCReadWriteTransaction, receivedMs: UInt64, writer: UserID? = nil
+  ) {
+    self.writer = writer
     self.session = session
     self.zone = zone
     self.transaction = transaction
@@ -174,7 +179,7 @@ struct RemoteRemoval {
 
   /// Deletes a branch here, and notifies the app.
   package func delete(_ row: NodeRow) throws {
-    let grafts = try transaction.grafts.roots(below: row)
+    let grafts = try isByAnotherMember() ? [] : transaction.grafts.roots(below: row)
     let branches = try mountedBranches(below: row, except: grafts)
     let isPointer = try transaction.mounts.zone(at: row.id) != nil
     let node = try session.node(row, in: transaction)
@@ -196,10 +201,24 @@ struct RemoteRemoval {
     try transaction.endRemoval()
   }
 
+  /// Another member does not decide what the user follows. If the writer is unknown, any member who may write counts.
+  private func isByAnotherMember() throws -> Bool {
+    if let writer { return writer != session.user }
+    let list = try transaction.zones.zone(id: zone)?.head?.acl.fields
+    return list?.entries.contains { $0.user != session.user && $0.permissions.contains(.write) } ?? false
+  }
+
+  /// The pause before this device removes the user from a list. The device that deleted the pointer does so itself, and
+  /// this one only if it does not.
+  private static let leavingPauseMs = 60_000...600_000.0
+
   /// Ends a grafted branch whose pointer is deleted: the user has left it on another device (G-2).
   private func leave(_ root: NodeRow) throws {
     try LostAccess(session: session, zone: root.zone, transaction: transaction, receivedMs: receivedMs).journal(root)
-    try GraftChange(transaction, localUser: session.localUser, user: session.user).leave(zone: root.zone, after: nil)
+    let range = Self.leavingPauseMs
+    let pause = range.lowerBound + (range.upperBound - range.lowerBound) * session.time.random()
+    try GraftChange(transaction, localUser: session.localUser, user: session.user)
+      .leave(zone: root.zone, after: nil, notBeforeMs: session.now() + UInt64(pause))
   }
 
   /// Returns the roots of zones that are shown below a node, with their pointers and paths. The deletion of a pointer does

@@ -69,7 +69,7 @@ extension ZonePuller {
 
   /// Ends the membership on the server after access has ended. If that fails, the server keeps naming a zone that this
   /// device ignores.
-  private func forgetIfLost(_ row: ZoneRow) async {
+  func forgetIfLost(_ row: ZoneRow) async {
     guard row.owner != nil else { return }
     do {
       if try await zoneRow() == nil { try await session.api.forgetZone(row.zone) }

@@ -89,16 +89,19 @@ extension ZonePusher {
   ) async throws -> ZDCPushSummary {
     session.handOver.forget(request.commitHash)
     let page = try PageContents(ownRequest: request.body, receivedMs: response.receivedMs)
-    let ((done, isDrained), refusal) = try await session.writeNotifyingDelegate { [session, zone] transaction in
+    let ((done, isDrained, left), refusal) = try await session.writeNotifyingDelegate { [session, zone] transaction in
+      let before = try transaction.zones.zone(id: zone)
       let done = try InFlightStore(transaction: transaction).operations(zone: zone)
       let writers = WriterKeys(own: session.keys)
       _ = try PageApplier(
         session: session, zone: zone, transaction: transaction, writers: writers,
         origins: ZoneOrigins(ownRequest: page)
       ).apply(page)
-      return (done, try transaction.operations.isEmpty(localUser: session.localUser))
+      let isLeft = try transaction.zones.zone(id: zone) == nil
+      return (done, try transaction.operations.isEmpty(localUser: session.localUser), isLeft ? before : nil)
     }
     note(refusal)
+    if let left { await ZonePuller(session: session, zone: zone).forgetIfLost(left) }
     await contents.accepted(done)
     for item in page.commits where item.commit.hash == request.commitHash {
       let head = ZoneSyncState.Head(seq: item.commit.fields.seq, hash: item.commit.hash)

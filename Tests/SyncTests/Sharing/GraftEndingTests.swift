@@ -174,6 +174,9 @@ struct GraftEndingTests {
       try await grafted.invited.expectEqual("/Again", on: bob, phone)
       #expect(await GraftTests.code { try await bob.create("/Again/no") } == .notAllowed)
       #expect(try await bob.queueCount() == 0)
+      // Who may only read can leave as well.
+      try await bob.delete("/Again")
+      try await grafted.expectEnd()
     }
   }
 
@@ -225,8 +228,8 @@ struct GraftEndingTests {
     }
   }
 
-  @Test("a device deletes the folder that another one has put the pointer into: the guest leaves")
-  func theFolderIsDeleted() async throws {
+  @Test("a device deletes the folder that another one has moved the graft into: it is taken out, like any node")
+  func theGraftIsRescued() async throws {
     try await TestWorld.run { world in
       let grafted = try await Grafted(world)
       let (bob, phone) = (grafted.bob, grafted.phone)
@@ -236,10 +239,88 @@ struct GraftEndingTests {
       try await phone.delete("/folder")
       try await bob.sync()
       try await phone.sync()
-      try await world.settle(bob, phone, grafted.alice)
+      try await grafted.invited.expectEqual(on: bob, phone)
       #expect(try await phone.tree() == bob.tree())
-      let isKept = try await bob.tree().contains("Groceries")
-      #expect(try await grafted.alice.members(bob, of: "/Groceries").isEmpty != isKept)
+      #expect(try await grafted.alice.members(bob, of: "/Groceries") == ["bob": "rw"])
+    }
+  }
+
+  @Test("a device deletes the folder in which another one has grafted the branch: the guest leaves")
+  func theFolderIsDeleted() async throws {
+    try await TestWorld.run { world in
+      let invited = try await Invited(world)
+      let (alice, bob) = (invited.alice, invited.bob)
+      let phone = try await world.device("phone", account: "bob")
+      try await bob.create("/folder")
+      try await world.settle(bob, phone)
+      try await bob.graft("/folder/list", invited.invite, from: alice)
+      try await phone.delete("/folder")
+      try await world.settle(bob, phone)
+      #expect(try await bob.tree() == "")
+      #expect(bob.recorder.take().last == "deleted /folder")
+      #expect(try await alice.members(bob, of: "/Groceries") == ["bob": "rw"])
+      world.clock.advance(by: .seconds(601))
+      try await world.settle(bob, phone, alice)
+      #expect(try await alice.members(bob, of: "/Groceries") == [:])
+      #expect(try await bob.queueCount() == 0)
+    }
+  }
+
+  @Test("both devices delete the graft offline: one removal")
+  func bothDevicesLeave() async throws {
+    try await TestWorld.run { world in
+      let grafted = try await Grafted(world)
+      try await grafted.bob.delete("/Groceries")
+      try await grafted.phone.delete("/Groceries")
+      try await grafted.expectEnd()
+    }
+  }
+
+  @Test("the device that deleted the pointer is lost: another one ends the membership after a pause")
+  func anotherDeviceLeaves() async throws {
+    try await TestWorld.run { world in
+      let grafted = try await Grafted(world)
+      let (alice, bob, phone) = (grafted.alice, grafted.bob, grafted.phone)
+      try await bob.delete("/Groceries")
+      // Only the pointer is sent.
+      bob.network.fail(.loseRequest, "POST", Routes.commits, occurrence: 2, times: 9)
+      do { try await bob.sync() } catch { #expect(error is TransportError) }
+      bob.network.restoreNetwork()
+      try await phone.sync()
+      #expect(phone.recorder.take() == ["deleted /Groceries"])
+      #expect(try await alice.members(bob, of: "/Groceries") == ["bob": "rw"])
+      world.clock.advance(by: .seconds(601))
+      try await phone.sync()
+      try await alice.sync()
+      #expect(try await alice.members(bob, of: "/Groceries") == [:])
+      try await grafted.expectEnd()
+    }
+  }
+
+  @Test("another member deletes the pointer that the guest has put into a shared branch of theirs: it is put back")
+  func anotherMemberDeletesThePointer() async throws {
+    try await TestWorld.run { world in
+      let grafted = try await Grafted(world)
+      let (bob, phone, carol) = (grafted.bob, grafted.phone, grafted.invited.people.carol)
+      try await bob.meet(carol)
+      try await bob.share("/own", with: carol)
+      try await bob.sync()
+      let list = try await grafted.alice.invite("/Groceries")
+      try await bob.delete("/Groceries")
+      try await bob.graft("/own/list", list, from: grafted.alice)
+      try await world.settle(bob, phone)
+      #expect(try await phone.tree() == bob.tree())
+      try await carol.accept(try await bob.cloudID("/own"), of: bob)
+      let pointer = "detached:/" + (try await bob.cloudID("/own")) + "/list"
+      #expect(try await carol.node(pointer).isPointer)
+      try await carol.delete(pointer)
+      try await carol.sync()
+      try await bob.pull()
+      try await phone.pull()
+      try await world.settle(bob, phone, carol)
+      try await grafted.invited.expectEqual("/list", on: bob, phone)
+      #expect(try await phone.tree() == bob.tree())
+      #expect(try await grafted.alice.members(bob, of: "/Groceries") == ["bob": "rw"])
     }
   }
 
