@@ -68,7 +68,13 @@ struct LostAccess {
   }
 
   var removal: RemoteRemoval {
-    RemoteRemoval(session: session, zone: zone, transaction: transaction, receivedMs: receivedMs)
+    get throws {
+      // Only the owner ends a zone.
+      let isOwn = try isEnd && transaction.zones.zone(id: zone)?.owner == nil
+      return RemoteRemoval(
+        session: session, zone: zone, transaction: transaction, receivedMs: receivedMs,
+        writer: isOwn ? session.user : nil)
+    }
   }
 
   /// Records the queued changes of a branch that can no longer be sent.

@@ -104,12 +104,15 @@ struct GraftEndTests {
       try await bob.sync()
       try await bob.share("/folder", with: carol)
       try await bob.sync()
+      let phone = try await world.device("phone", account: "bob")
       try await bob.graft("/folder/Groceries", invited.invite, from: alice)
-      try await invited.expectEqual("/folder/Groceries", on: bob)
+      try await invited.expectEqual("/folder/Groceries", on: bob, phone)
       try await bob.delete("/folder")
-      try await world.settle(bob, alice)
-      #expect(try await bob.tree() == "")
-      #expect(try await bob.queueCount() == 0)
+      try await world.settle(bob, phone, alice)
+      for device in [bob, phone] {
+        #expect(try await device.tree() == "", "\(device.name)")
+        #expect(try await device.queueCount() == 0, "\(device.name)")
+      }
       #expect(try await alice.members(bob, of: "/Groceries").isEmpty)
     }
   }
