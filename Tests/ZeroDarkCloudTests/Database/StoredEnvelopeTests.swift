@@ -1,5 +1,6 @@
 import GRDB
 import Testing
+import ZDCCrypto
 import ZDCProtocol
 
 @testable import ZDCClientStore
@@ -15,8 +16,7 @@ import ZDCProtocol
   private func deliveries(_ count: Int) async throws -> (zone: Int64, operations: [Int64]) {
     try await device.write { cloud in
       let transaction = cloud.transaction
-      let users = (0..<count).map { UserID(1, 2, 3, UInt64($0)) }
-      for user in users { try transaction.users.pin([1], of: user, atMs: 1) }
+      let users = try (0..<count).map { _ in try Self.knownUser(transaction) }
       try cloud.sendMessage(
         toRecipients: users.map { ZDCUser(uuid: $0.text, isLocal: false) }, withDependencies: nil)
       let zone = try #require(
@@ -30,6 +30,14 @@ import ZDCProtocol
       }
       return (zone.id, operations.map(\.id))
     }
+  }
+
+  private static func knownUser(_ transaction: ZDCReadTransaction) throws -> UserID {
+    let birth = try NewAccount(accessKey: .random(), appTreeID: CloudFixture.treeID, timeMs: 1)
+    var chain = ZDCProtocol.Bundle.Writer()
+    chain.append(link: birth.genesis.bytes)
+    try transaction.users.pin(chain.bytes, of: birth.userID, atMs: 1)
+    return birth.userID
   }
 
   private func open(
