@@ -38,6 +38,12 @@ package struct RemovalStore {
     ])
   }
 
+  /// Forgets the removals of a user who was added again.
+  package func forget(_ member: UserID) throws {
+    let statement = try db.cachedStatement(sql: "DELETE FROM zdc_removal WHERE zone = ? AND member = ?")
+    try statement.execute(arguments: [zone, member.data])
+  }
+
   /// The removals in the order of the log.
   package func removals() throws -> [Removal] {
     var found: [Removal] = []

@@ -109,7 +109,7 @@ extension ZonePuller {
 
   /// Follows a zone that was split off from one that the user has accepted. A user who has lost access to it since reads
   /// in its log that they have.
-  private func accept(_ zone: ZoneID) async throws {
+  func accept(_ zone: ZoneID) async throws {
     do { try await session.api.acceptZone(zone) } catch let error as ServerError where error.code == .notFound {}
   }
 

@@ -51,6 +51,7 @@ extension ZonePuller {
       }
       try await lift(row)
       if page == nil { try await settle(named) }
+      if row.owner != nil { try await acceptIfAddedAgain() }
       await forgetIfLost(row)
       return Pulled(summary: summary, refusal: left.refusal)
     }

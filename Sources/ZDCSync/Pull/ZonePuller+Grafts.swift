@@ -14,10 +14,23 @@ extension ZonePuller {
     guard try await session.identities.recipients([owner], own: session.keys).keys[owner] != nil else {
       throw ZDCSecurityError(.writerUnknown, zone: row.zone, user: owner)
     }
-    do {
-      try await session.api.acceptZone(row.zone)
-    } catch let error as ServerError where error.code == .notFound {
-      // A former member reads in the log that they were removed.
+    // A former member is refused, and reads in the log that they were removed.
+    try await accept(row.zone)
+  }
+
+  /// Accepts a zone again after its log has removed the user and added them again: the membership ended in between.
+  func acceptIfAddedAgain() async throws {
+    let added = try await session.database.asyncRead { [session, zone] transaction -> ZoneID? in
+      guard let row = try transaction.zones.zone(id: zone), row.owner != nil, !row.hasLostAccess(session.user),
+        try !transaction.grafts.isLeft(zone: zone),
+        try RemovalStore(transaction, zone: zone).removals().contains(where: { $0.member == session.user })
+      else { return nil }
+      return row.zone
+    }
+    guard let added else { return }
+    try await accept(added)
+    try await session.database.asyncReadWrite { [session, zone] transaction in
+      try RemovalStore(transaction, zone: zone).forget(session.user)
     }
   }
 
