@@ -415,6 +415,26 @@ def decline_and_remove(alice, bob, user):
     check(True, "a member who is removed loses the list at once")
 
 
+def owner_deletes(alice, bob, user):
+    go_to_sharing(alice, "Party")
+    find_person(alice, user)
+    alice.page.get_by_role("button", name="Share the list").click()
+    bob.page.get_by_role("link", name="Invitations").click()
+    bob.page.get_by_role("button", name="Accept Party").click()
+    shows(bob, ["candles", "lemonade", "cake"], "a member who was removed is invited again")
+    alice.page.locator("#lists").get_by_role("link", name="Party").click()
+    alice.page.locator("#list-menu summary").click()
+    screenshots(alice, "list-menu")
+    alice.page.get_by_role("button", name="Delete the list").click()
+    expect(bob.page.get_by_role("heading", name="no longer have access")).to_be_visible()
+    bob.page.get_by_role("link", name="Activity").click()
+    for end_of_list in ("you no longer have access to this list", "its owner has deleted this list"):
+        expect(bob.page.locator("#activity li", has_text=end_of_list)).to_have_count(1)
+    expect(alice.page.locator("#lists")).not_to_contain_text("Party")
+    screenshots(bob, "ended")
+    check(True, "a shared list is deleted by its owner for both, and the member's activity says so")
+
+
 def sharing(alice, bob):
     words = create_account(bob)
     new_list(bob, "Work")
@@ -424,6 +444,7 @@ def sharing(alice, bob):
     change_rights(alice, bob)
     leave(alice, bob)
     decline_and_remove(alice, bob, user)
+    owner_deletes(alice, bob, user)
     bob.page.get_by_role("link", name="Work").first.click()
     alice.page.get_by_role("link", name="Market").first.click()
     return words

@@ -17,7 +17,7 @@ public enum Badge: String, Codable, Hashable, Sendable, CaseIterable {
 public struct ListItem: Identifiable, Hashable, Sendable {
   /// Its node's id on this device.
   public let id: String
-  /// The name of its node, or the title that another user has given it.
+  /// The name of its node. Each member has their own.
   public let title: String
   /// When it was created.
   public let created: Date
@@ -31,8 +31,8 @@ public struct ListItem: Identifiable, Hashable, Sendable {
   public let isOwn: Bool
   /// Whether the user can change it.
   public let canEdit: Bool
-  /// Whether it is or was shared, so that it cannot be deleted.
-  public let isBranch: Bool
+  /// Whether it was accepted and has not been received yet.
+  public let isArriving: Bool
 }
 
 /// A person with access to a list.
@@ -99,7 +99,7 @@ public struct TaskItem: Identifiable, Hashable, Sendable {
   public let badges: Set<Badge>
 }
 
-/// An edit of this device, or the outcome of a conflict. Many can be undone.
+/// An edit of this device, the outcome of a conflict, or the end of a list of another user. Many can be undone.
 public struct Activity: Identifiable, Hashable, Sendable {
   /// The origin of an activity.
   public enum Kind: String, Codable, Hashable, Sendable {
@@ -109,6 +109,8 @@ public struct Activity: Identifiable, Hashable, Sendable {
     case conflict
     /// The outcome of a conflict in which a change of another device replaced one of this device.
     case loss
+    /// The end of a list of another user: the owner deleted it, or removed the user.
+    case notice
   }
 
   /// Identifies it for ``Account/undo(_:)``.
@@ -135,7 +137,7 @@ public struct Screen: Hashable, Sendable {
   public var lists: [ListItem] = []
   /// The tasks of the chosen list in their order.
   public var tasks: [TaskItem] = []
-  /// Edits and outcomes of conflicts, the latest first.
+  /// Edits, outcomes of conflicts and ends of lists, the latest first.
   public var activity: [Activity] = []
   /// Pending invitations, the latest first.
   public var invitations: [InvitationItem] = []

@@ -7,8 +7,6 @@ public struct List: Codable, Hashable, Sendable {
 
   /// When it was created.
   public var created: Date
-  /// The title of a list of another user. A list of the account has its node's name as title.
-  public var title: String?
   /// The number of its tasks, and of those that are done.
   public var counts = Counts()
 
@@ -101,14 +99,26 @@ struct Edit: Codable {
   var isUndone = false
 }
 
+/// An event of a list that the user did not cause, for the activity.
+struct Notice: Codable {
+  static let collection = "notices"
+  /// Older notices are removed.
+  static let limit = 50
+
+  var user: String
+  var title: String
+  var change: String
+  var date: Date
+}
+
 /// An invitation to a list, from a message in the inbox.
 struct Invitation: Codable, Hashable {
   static let collection = "invitations"
 
   /// The verified sender of the message, and the owner of the list.
   var senderID: String
-  /// The list's node in the sender's tree.
-  var cloudID: String
+  /// Leads to the list's node in the sender's tree.
+  var invite: ZDCGraftInvite
   var title: String
   var date: Date
 }
@@ -116,21 +126,26 @@ struct Invitation: Codable, Hashable {
 /// The content of a message that invites to a list.
 struct InvitationCloudJSON: Codable {
   private static let kind = "list-invitation"
-  private static let (maxBytes, maxTitleBytes, maxIDBytes) = (16_384, 1_024, 64)
+  private static let (maxBytes, maxTitleBytes) = (16_384, 1_024)
 
   private var kind = Self.kind
   var title: String
   var cloudID: String
+  var cloudPath: ZDCCloudPath
 
-  init(title: String, cloudID: String) { (self.title, self.cloudID) = (title, cloudID) }
+  var invite: ZDCGraftInvite { ZDCGraftInvite(cloudID: cloudID, cloudPath: cloudPath) }
+
+  init(title: String, invite: ZDCGraftInvite) {
+    (self.title, cloudID, cloudPath) = (title, invite.cloudID, invite.cloudPath)
+  }
 
   /// Reads a message, which may be anything: its sender is known, but need not use this app. Returns nil if it is no
-  /// invitation.
-  init?(message: Data) {
+  /// invitation to a list of the sender.
+  init?(message: Data, from senderID: String) {
     guard message.count <= Self.maxBytes, let json = try? JSONDecoder().decode(Self.self, from: message),
       json.kind == Self.kind, (1...Self.maxTitleBytes).contains(json.title.utf8.count),
-      (1...Self.maxIDBytes).contains(json.cloudID.utf8.count),
-      json.cloudID.unicodeScalars.allSatisfy({ $0.isASCII && $0.properties.isAlphabetic || ("0"..."9").contains($0) })
+      !json.title.unicodeScalars.contains("\0"), json.cloudPath.cloudID == json.cloudID,
+      json.cloudPath.ownerID == senderID
     else { return nil }
     self = json
   }

@@ -40,7 +40,7 @@ extension Account {
     let (node, parent, title) = try await tree.read { _, cloud in
       let node = try cloud.existingNode(nodeID)
       let object = cloud.linkedObject(forNodeID: nodeID)
-      let title = (object as? Task)?.title ?? (object as? List)?.title ?? node.name ?? ""
+      let title = (object as? Task)?.title ?? node.name ?? ""
       return (node, cloud.parentNode(node), title)
     }
     let (_, file) = try await session.downloadManager.downloadNodeData(node)
@@ -84,29 +84,51 @@ private struct ScreenReader {
   }
 
   private func activity(_ journal: [ZDCMergeJournalEntry]) throws -> [Activity] {
-    var result = journal.map { $0.activity(cloud) }
-    try transaction.enumerateKeysAndObjects(Edit.self, inCollection: Edit.collection) { key, edit, _ in
-      guard edit.user == user else { return }
-      let exists = cloud.node(id: edit.taskID) != nil
-      result.append(
-        Activity(
-          id: key, kind: .edit, taskID: exists ? edit.taskID : nil, title: edit.title, change: edit.change,
-          date: edit.date, canUndo: exists, isUndone: edit.isUndone))
-    }
+    let edits = try edits()
+    let titles = Dictionary(edits.map { ($0.edit.taskID, $0.edit.title) }, uniquingKeysWith: { $1 })
+    let result = journal.map { $0.activity(cloud, titles) } + edits.map(activity) + (try notices())
     return result.sorted { $0.date > $1.date }
   }
 
+  /// Returns the account's edits, the oldest first.
+  private func edits() throws -> [(key: String, edit: Edit)] {
+    var result: [(key: String, edit: Edit)] = []
+    try transaction.enumerateKeysAndObjects(Edit.self, inCollection: Edit.collection) { key, edit, _ in
+      if edit.user == user { result.append((key, edit)) }
+    }
+    return result.sorted { $0.edit.date < $1.edit.date }
+  }
+
+  private func activity(_ key: String, _ edit: Edit) -> Activity {
+    let exists = cloud.node(id: edit.taskID) != nil
+    return Activity(
+      id: key, kind: .edit, taskID: exists ? edit.taskID : nil, title: edit.title, change: edit.change,
+      date: edit.date, canUndo: exists, isUndone: edit.isUndone)
+  }
+
+  private func notices() throws -> [Activity] {
+    var result: [Activity] = []
+    try transaction.enumerateKeysAndObjects(Notice.self, inCollection: Notice.collection) { key, notice, _ in
+      guard notice.user == user else { return }
+      result.append(
+        Activity(
+          id: key, kind: .notice, taskID: nil, title: notice.title, change: notice.change, date: notice.date,
+          canUndo: false, isUndone: false))
+    }
+    return result
+  }
+
   private func lists(_ badges: (String) -> Set<Badge>) throws -> [ListItem] {
-    let branches = cloud.sharedTreeRoots()
-    let own = try cloud.trunkNode(.home).map { try cloud.children(ofNodeID: $0.uuid) } ?? []
-    let branchIDs = Set(branches.map(\.uuid))
-    let items = (own + branches.filter { $0.trunk == .detached }).compactMap { node -> ListItem? in
+    let nodes = try cloud.trunkNode(.home).map { try cloud.children(ofNodeID: $0.uuid) } ?? []
+    let items = nodes.compactMap { node -> ListItem? in
       guard let list = cloud.linkedObject(forNodeID: node.uuid) as? List else { return nil }
       let rights = node.shareList.shareItem(forUserID: user)
+      let isArriving = node.anchor != nil && rights == nil  // until then, there is neither content nor a share list
       return ListItem(
-        id: node.uuid, title: list.title ?? node.name ?? "", created: list.created, counts: list.counts,
-        badges: badges(node.uuid), members: members(of: node), isOwn: node.anchor == nil,
-        canEdit: rights?.hasPermission(.write) != false, isBranch: branchIDs.contains(node.uuid))
+        id: node.uuid, title: node.name ?? "", created: list.created, counts: list.counts,
+        badges: badges(node.uuid).union(isArriving ? [.needsDownload] : []), members: members(of: node),
+        isOwn: node.anchor == nil, canEdit: !isArriving && rights?.hasPermission(.write) != false,
+        isArriving: isArriving)
     }
     return items.sorted { $0.title.localizedStandardCompare($1.title) == .orderedAscending }
   }
@@ -126,9 +148,8 @@ private struct ScreenReader {
     var result: [InvitationItem] = []
     try transaction.enumerateKeysAndObjects(Invitation.self, inCollection: Invitation.collection) {
       key, invitation, _ in
-      let list = cloud.node(cloudID: invitation.cloudID)
-      // Other accounts of this device have invitations too, and an accepted one stays in the inbox.
-      guard cloud.node(id: key) != nil, list.map({ cloud.isNodeLinked($0.uuid) }) != true else { return }
+      // Other accounts of this device have invitations too, and the owner may have invited a member again.
+      guard cloud.node(id: key) != nil, cloud.list(of: invitation) == nil else { return }
       result.append(
         InvitationItem(
           id: key, sender: account.people.person(invitation.senderID, transaction), title: invitation.title,
@@ -212,10 +233,12 @@ extension ZDCMergeJournalEntry {
   /// Whether the user has neither undone the loss nor dismissed it, which removes the entry.
   fileprivate var isUnseenLoss: Bool { undoneAt == nil && isLoss }
 
-  fileprivate func activity(_ cloud: ZDCCloudReadTransaction) -> Activity {
+  /// - Parameter titles: Titles of tasks that may not exist any more. The names of their nodes are random.
+  fileprivate func activity(_ cloud: ZDCCloudReadTransaction, _ titles: [String: String]) -> Activity {
     let taskID = cloud.taskID(of: self)
     let task = taskID.flatMap { cloud.linkedObject(forNodeID: $0) as? Task }
-    let name = result.path?.nodeName ?? mine.path?.nodeName ?? ""
+    let path = result.path ?? mine.path
+    let name = path?.pathComponents.count == 2 ? titles[nodeID] ?? "Task" : path?.nodeName ?? ""
     let photo = name == "img" ? task.map { "Photo of \($0.title)" } ?? "Photo" : nil
     return Activity(
       id: id.uuidString, kind: isLoss ? .loss : .conflict, taskID: taskID, title: photo ?? task?.title ?? name,
@@ -227,7 +250,8 @@ extension ZDCMergeJournalEntry {
     case .merged: report?.lost != nil
     case .cloudWon: content != nil
     case .deletedHere, .accessLost: false
-    case .renamed, .moveDropped, .deletedInCloud: true
+    case .deletedInCloud: !result.isDeleted
+    case .renamed, .moveDropped: true
     }
   }
 
@@ -238,6 +262,7 @@ extension ZDCMergeJournalEntry {
     case .cloudWon: "replaced by another device's version"
     case .renamed: "renamed, because another list has this title"
     case .moveDropped: "moved by another device as well, which was first"
+    case .deletedInCloud where result.isDeleted: "not sent: the list was deleted"
     case .deletedInCloud: "deleted by another device, and kept because you changed it"
     case .deletedHere: "deleted here while another device changed it"
     case .accessLost: "not sent: you no longer have access"

@@ -14,12 +14,12 @@
 //     Groceries            a list: its name is the title, its content JSON, its metadata the number of tasks
 //       6F1C…              a task: its name is random, its content JSON
 //         img              a photo with a thumbnail
+//     Party                a list of another user that was accepted: a graft of their list, with its tasks
 //   inbox:/
 //     k3o8…                an invitation to a list of another user
-//   detached:/
-//     9xq1…                a list of another user that the user has accepted, with its tasks
 //
-// Deleting a list deletes its tasks and their photos, here, in the cloud and on all other devices.
+// Deleting a list deletes its tasks and their photos, here, in the cloud and on all other devices, those of its members
+// too.
 
 import Foundation
 import Synchronization
@@ -65,6 +65,7 @@ public final class ZDCManager: ZeroDarkCloudDelegate {
     database.register(Edit.self, inCollection: Edit.collection)
     database.register(Invitation.self, inCollection: Invitation.collection)
     database.register(Nickname.self, inCollection: Nickname.collection)
+    database.register(Notice.self, inCollection: Notice.collection)
     return try zdc.unlockOrCreateDatabase(database)
   }
 
@@ -149,6 +150,7 @@ extension ZDCManager {
       try transaction.removeObjects(Task.self, inCollection: Task.collection) { key, _ in hasNoNode(key) }
       try transaction.removeObjects(Invitation.self, inCollection: Invitation.collection) { key, _ in hasNoNode(key) }
       try transaction.removeObjects(Edit.self, inCollection: Edit.collection) { _, edit in !others.contains(edit.user) }
+      try transaction.removeObjects(Notice.self, inCollection: Notice.collection) { !others.contains($1.user) }
     }
   }
 }
@@ -178,34 +180,32 @@ extension Account {
     try await tree.write { transaction, cloud in
       let path = cloud.conflictFreePath(ZDCTreesystemPath(pathComponents: [title]))
       let node = try cloud.createNode(withPath: path)
-      transaction.setObject(List(created: Date()), forKey: node.uuid, inCollection: List.collection)
-      // From now on, the framework finds the object of the node, and the app the node of the object.
-      try cloud.linkNodeID(node.uuid, toKey: node.uuid, inCollection: List.collection)
+      try transaction.insertList(of: node, cloud)
       return node.uuid
     }
   }
 
-  /// Renames a list. Its tasks stay where they are. A list of another user gets the title on this device only.
+  /// Renames a list. Its tasks stay where they are. The other members keep their own titles of it.
   public func renameList(_ listID: String, to title: String) async throws {
-    try await tree.write { transaction, cloud in
+    try await tree.write { _, cloud in
       var node = try cloud.existingNode(listID)
-      if node.trunk == .detached, var list = cloud.linkedObject(forNodeID: listID) as? List {
-        list.title = title
-        return transaction.setObject(list, forKey: listID, inCollection: List.collection)
-      }
       guard node.name != title, let parent = cloud.path(for: node)?.parent() else { return }
       node.name = cloud.conflictFreePath(parent.appendingComponent(title)).nodeName
       try cloud.modifyNode(node)
     }
   }
 
-  /// Deletes a list with its tasks and their photos.
+  /// Deletes a list with its tasks and their photos, for all of its members.
   ///
-  /// - Throws: `unsupportedShare` for a list that is or was shared, which this version of the framework cannot delete.
+  /// - Throws: `invalidParameter` for a list of another user, which ``leave(_:)`` removes.
   public func deleteList(_ listID: String) async throws {
     try await tree.write { transaction, cloud in
-      try cloud.delete(cloud.existingNode(listID))  // one operation deletes the branch
-      try transaction.removeList(listID)
+      let list = try cloud.existingNode(listID)
+      guard list.anchor == nil else {
+        throw ZDCError(.invalidParameter, detail: "the list belongs to another user; leave it instead")
+      }
+      try cloud.delete(list)  // one operation deletes the branch
+      try transaction.removeList(listID, cloud)
     }
   }
 
@@ -342,6 +342,14 @@ extension ZDCDiskImport {
 }
 
 extension ZDCReadWriteTransaction {
+  /// Stores the object of a list's node, unless the node has one.
+  fileprivate func insertList(of node: ZDCNode, _ cloud: ZDCCloudTransaction) throws {
+    guard !cloud.isNodeLinked(node.uuid) else { return }
+    setObject(List(created: Date()), forKey: node.uuid, inCollection: List.collection)
+    // From now on, the framework finds the object of the node, and the app the node of the object.
+    try cloud.linkNodeID(node.uuid, toKey: node.uuid, inCollection: List.collection)
+  }
+
   /// Creates tasks at the end of a list, and returns the ids of their nodes.
   fileprivate func add(_ tasks: [Task], to listID: String, _ cloud: ZDCCloudTransaction) throws -> [String] {
     guard let path = cloud.path(forNodeID: listID) else { throw ZDCError(.nodeNotFound) }
@@ -391,8 +399,9 @@ extension ZDCReadWriteTransaction {
     if uploads { cloud.queueDataUpload(forNodeID: listID, withChangeset: nil) }
   }
 
-  /// Removes the objects of a list whose node is gone.
-  fileprivate func removeList(_ listID: String) throws {
+  /// Removes the objects of a list whose node is gone, and the invitations to it that are not sent yet.
+  fileprivate func removeList(_ listID: String, _ cloud: ZDCCloudTransaction) throws {
+    for message in try cloud.queuedInvitations(to: listID) { try cloud.delete(message) }
     removeObject(forKey: listID, inCollection: List.collection)
     try removeObjects(Task.self, inCollection: Task.collection) { _, task in task.listID == listID }
   }
@@ -409,12 +418,23 @@ extension ZDCReadWriteTransaction {
 
   fileprivate func record(_ edit: Edit) throws {
     setObject(edit, forKey: "\(UUID())", inCollection: Edit.collection)
-    guard try numberOfKeys(inCollection: Edit.collection) > Edit.limit else { return }
+    try removeOldest(Edit.self, inCollection: Edit.collection, limit: Edit.limit, date: \.date)
+  }
+
+  fileprivate func record(_ notice: Notice) throws {
+    setObject(notice, forKey: "\(UUID())", inCollection: Notice.collection)
+    try removeOldest(Notice.self, inCollection: Notice.collection, limit: Notice.limit, date: \.date)
+  }
+
+  private func removeOldest<T: ZDCStorable>(
+    _ type: T.Type, inCollection collection: String, limit: Int, date: (T) -> Date
+  ) throws {
+    guard try numberOfKeys(inCollection: collection) > limit else { return }
     var oldest: (key: String, date: Date)?
-    try enumerateKeysAndObjects(Edit.self, inCollection: Edit.collection) { key, edit, _ in
-      if edit.date < oldest?.date ?? .distantFuture { oldest = (key, edit.date) }
+    try enumerateKeysAndObjects(type, inCollection: collection) { key, object, _ in
+      if date(object) < oldest?.date ?? .distantFuture { oldest = (key, date(object)) }
     }
-    if let oldest { removeObject(forKey: oldest.key, inCollection: Edit.collection) }
+    if let oldest { removeObject(forKey: oldest.key, inCollection: collection) }
   }
 }
 
@@ -471,30 +491,28 @@ private enum NodeKind {
   init(_ path: ZDCTreesystemPath) {
     switch (path.trunk, path.pathComponents.count) {
     case (.inbox, 1), (.outbox, 1): self = .message
-    case (.home, 1), (.detached, 1): self = .list
-    case (.home, 2), (.detached, 2): self = .task
-    case (.home, 3), (.detached, 3): self = .photo
+    case (.home, 1): self = .list
+    case (.home, 2): self = .task
+    case (.home, 3): self = .photo
     default: self = .unknown
     }
   }
 }
 
 extension ZDCManager {
-  /// Another device created a list, a task or a photo.
+  /// Another device created a list, a task or a photo, or a list of another user that was accepted is there.
   public func didDiscoverNewNode(
     _ node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction
   ) throws {
     let cloud = try cloud(of: node, transaction)
     switch NodeKind(path) {
-    case .list where path.trunk == .home:
+    case .list:
       // The title is known already. The rest follows with the download.
-      transaction.setObject(List(created: Date()), forKey: node.uuid, inCollection: List.collection)
-      try cloud.linkNodeID(node.uuid, toKey: node.uuid, inCollection: List.collection)
+      try transaction.insertList(of: node, cloud)  // unless `accept` in section 8 has done that on this device
       cloud.markNodeAsNeedsDownload(node.uuid, components: .all)
     case .task: cloud.markNodeAsNeedsDownload(node.uuid, components: .data)
     case .message where path.trunk == .inbox: cloud.markNodeAsNeedsDownload(node.uuid, components: .data)
-    // `accept` in section 8 stores a list of another user. A photo is downloaded when the user looks at it.
-    case .list, .message, .photo, .unknown: break
+    case .message, .photo, .unknown: break  // a photo is downloaded when the user looks at it
     }
   }
 
@@ -521,16 +539,14 @@ extension ZDCManager {
     transaction.setObject(task, forKey: node.uuid, inCollection: Task.collection)
   }
 
-  /// Another device deleted a node with everything below it, or the user has lost access to a list of another user. The
+  /// Another device deleted a node with everything below it, or the user has left or lost a list of another user. The
   /// framework deletes files of the disk manager.
   public func didDiscoverDeletedNode(
     _ node: ZDCNode, at path: ZDCTreesystemPath, timestamp: Date?, transaction: ZDCReadWriteTransaction
   ) throws {
     let cloud = try cloud(of: node, transaction)
     switch NodeKind(path) {
-    case .list:
-      try transaction.removeList(node.uuid)
-      try transaction.removeInvitations(to: node, cloud)
+    case .list: try transaction.removeList(node.uuid, cloud)
     case .task:
       transaction.removeObject(forKey: node.uuid, inCollection: Task.collection)
       if let listID = node.parentID, cloud.hasPendingDataUploads(forNodeID: listID) {
@@ -542,19 +558,23 @@ extension ZDCManager {
   }
 
   /// Another device deleted a node that has queued changes here. The app keeps edited tasks and photos, and their list.
-  /// It does not keep a list in which only the counts changed.
+  /// It does not keep a list in which only the counts changed, nor one that its owner, another user, has deleted: then
+  /// `didDiscoverDeletedNode` is called next.
   public func didDiscoverDeletedDirtyNode(
     _ node: ZDCNode, dirtyAncestors: [String], timestamp: Date?, transaction: ZDCReadWriteTransaction
   ) throws {
     let cloud = try cloud(of: node, transaction)
-    if cloud.path(for: node).map(NodeKind.init) == .message {
+    switch cloud.path(for: node).map(NodeKind.init) {
+    case .message:
       try cloud.delete(node)
       return
+    case .list where node.anchor != nil: return
+    default: break
     }
     let edited = dirtyAncestors.filter { cloud.linkedObject(forNodeID: $0) as? List == nil }
     if edited.isEmpty {
       try cloud.delete(node)
-      return try transaction.removeList(node.uuid)
+      return try transaction.removeList(node.uuid, cloud)
     }
     for nodeID in Set(dirtyAncestors + [node.uuid]) { cloud.queueDataUpload(forNodeID: nodeID, withChangeset: nil) }
   }
@@ -699,8 +719,8 @@ extension ZDCManager {
     _ conflict: ZDCNodeConflict, forNode node: ZDCNode, atPath path: ZDCTreesystemPath,
     transaction: ZDCReadWriteTransaction
   ) throws {
-    guard conflict == .data else { return }
     let cloud = try cloud(of: node, transaction)
+    guard conflict == .data else { return try transaction.recordEnd(of: node, at: path, conflict) }
     switch NodeKind(path) {
     case .list:
       // The cloud wins. Its number of tasks does not include those of this device.
@@ -784,13 +804,17 @@ extension ZDCReadWriteTransaction {
 // MARK: - 8. Sharing
 
 // A list stays in the tree of its owner. The framework gives its members the list's key, and notifies them of changes
-// as it notifies the owner's other devices. They learn of the list from a message, whose format is the app's.
+// as it notifies the owner's other devices. They learn of the list from a message, whose format is the app's, and graft
+// it into their own tree, where it acts like a list of theirs.
 //
 //   Alice                                                      Bob
 //   share: permissions for Bob, and a message after them
 //   data(forMessage:): the invitation            ──────────▶   if Alice is unknown: a request, until Bob accepts her
 //                                                              didDiscoverNewNode in the inbox, then a download
-//                                                              accept: from now on, the list is one of Bob's
+//                                                              accept: a graft, on all of his devices
+//   the list, now with Bob as a member           ◀─────────▶   didDiscoverNewNode for the list and its tasks
+//
+// It ends when Bob leaves (he deletes the graft), or when Alice removes him or deletes the list: see `recordEnd`.
 extension Account {
   /// Gives a user access to a list, and invites them. For a member, it changes the permissions.
   ///
@@ -806,13 +830,12 @@ extension Account {
       item.addPermission(.read)
       if canEdit { item.addPermission(.write) }
       let operations = try cloud.share(nodeID: listID, withUserID: userID, item: item)
+      let queued = try cloud.queuedInvitations(of: userID, to: listID)
+      for message in queued where !operations.isEmpty { try cloud.delete(message) }  // it waits for the old permissions
       // A change of permissions needs no invitation. Sharing again without a change invites again.
-      guard !isMember || operations.isEmpty, try cloud.queuedInvitations(of: userID, to: listID).isEmpty,
-        let person = cloud.user(id: userID)
-      else { return }
-      let message = try cloud.sendMessage(toRecipients: [person], withDependencies: operations)
-      cloud.setTag(listID, forNodeID: message.uuid, withIdentifier: ZDCNode.invitedList)
-      cloud.setTag(userID, forNodeID: message.uuid, withIdentifier: ZDCNode.invitedUser)
+      if queued.isEmpty ? !isMember || operations.isEmpty : !operations.isEmpty {
+        try cloud.invite(userID, to: listID, after: operations)
+      }
     }
   }
 
@@ -827,28 +850,26 @@ extension Account {
     }
   }
 
-  /// Accepts an invitation: the list and its tasks arrive, and changes by other members from now on.
+  /// Accepts an invitation, on all devices of the user: grafts the list into their tree.
   ///
-  /// Each of the user's devices accepts separately. The invitation therefore stays in the inbox until the user leaves
-  /// the list.
+  /// With the next sync, the list's tasks arrive, and changes by other members from then on. The title is the one of the
+  /// invitation, and the user can change it. This needs no network on the device that has received the message.
   ///
   /// - Returns: The id of the list's node.
-  /// - Throws: `ServerError` with `notFound` if the user has no access to the list, or no longer.
+  /// - Throws: ``ZDCCloudError`` with `invalidParameter` if the invitation leads to no list, or its title is no name; on
+  ///   the user's other devices, the errors of ``People/meet(_:)``.
   @discardableResult
   public func accept(_ invitationID: String) async throws -> String {
-    let invitation = try await tree.read { _, cloud in try cloud.invitation(invitationID) }
-    // From here on, the list is part of each sync.
-    let node = try await session.syncManager.acceptTree(
-      ofUserID: invitation.senderID, cloudID: invitation.cloudID, forLocalUserID: user)
-    try await tree.write { transaction, cloud in
-      guard !cloud.isNodeLinked(node.uuid) else { return }
-      // The list's name is in a part of the owner's tree that the user cannot read.
-      let list = List(created: Date(), title: invitation.title)
-      transaction.setObject(list, forKey: node.uuid, inCollection: List.collection)
-      try cloud.linkNodeID(node.uuid, toKey: node.uuid, inCollection: List.collection)
-      cloud.markNodeAsNeedsDownload(node.uuid, components: .all)
+    let senderID = try await tree.read { _, cloud in try cloud.invitation(invitationID).senderID }
+    if try people.person(senderID).identity == nil { try await people.meet(senderID) }
+    return try await tree.write { transaction, cloud in
+      let invitation = try cloud.invitation(invitationID)
+      try transaction.removeInvitations(to: invitation.invite.cloudID, of: invitation.senderID, cloud)
+      if let present = cloud.list(of: invitation) { return present.uuid }  // accepted on another device
+      let node = try cloud.graft(invitation)
+      try transaction.insertList(of: node, cloud)
+      return node.uuid
     }
-    return node.uuid
   }
 
   /// Deletes an invitation on all devices of the user. The sender is not notified.
@@ -860,26 +881,31 @@ extension Account {
     }
   }
 
-  /// Leaves a list of another user. It disappears from all devices of the user as soon as the server has the change.
+  /// Leaves a list of another user, on all devices of the user. The owner and the other members keep it.
   ///
-  /// - Throws: `invalidParameter` for a list of the user, who can remove the others.
+  /// - Throws: `invalidParameter` for a list of the user, who can delete it or remove the others.
   public func leave(_ listID: String) async throws {
     try await tree.write { transaction, cloud in
       let list = try cloud.existingNode(listID)
-      try cloud.unshare(nodeID: listID, withUserID: user)
-      try transaction.removeInvitations(to: list, cloud)
+      guard let owner = list.anchor?.userID else {
+        throw ZDCError(.invalidParameter, detail: "the list belongs to the user, who cannot leave it")
+      }
+      try transaction.removeInvitations(to: list.cloudID, of: owner, cloud)
+      try cloud.delete(list)  // the graft, and with it the membership
+      try transaction.removeList(listID, cloud)
     }
   }
 }
 
 extension ZDCManager {
-  /// Returns the content of an invitation, once the permissions that it depends on are in the cloud.
+  /// Returns the content of an invitation, once the permissions that it depends on are in the cloud. Until then,
+  /// `graftInvite` is nil, and the message waits.
   public func data(forMessage message: ZDCNode, transaction: ZDCReadTransaction) throws -> ZDCData? {
     guard let cloud = try zdc.cloudTransaction(transaction, forLocalUserID: message.localUserID),
       let listID = cloud.tag(forNodeID: message.uuid, withIdentifier: ZDCNode.invitedList) as? String,
-      let list = cloud.node(id: listID)
+      let list = cloud.node(id: listID), let invite = cloud.graftInvite(for: list)
     else { return nil }
-    let invitation = InvitationCloudJSON(title: list.name ?? "", cloudID: list.cloudID)
+    let invitation = InvitationCloudJSON(title: list.name ?? "", invite: invite)
     return ZDCData(data: try JSONEncoder().encode(invitation))
   }
 
@@ -902,30 +928,77 @@ extension ZDCCloudReadTransaction {
     return invitation
   }
 
-  /// Returns the messages that invite a user to a list, and are not sent yet.
-  fileprivate func queuedInvitations(of userID: String, to listID: String) throws -> [ZDCNode] {
+  /// Returns the list to which an invitation leads, if it is in the user's tree.
+  func list(of invitation: Invitation) -> ZDCNode? {
+    node(cloudID: invitation.invite.cloudID).flatMap { $0.anchor?.userID == invitation.senderID ? $0 : nil }
+  }
+
+  /// Returns the messages that invite a user, or anyone, to a list, and are not sent yet.
+  fileprivate func queuedInvitations(of userID: String? = nil, to listID: String) throws -> [ZDCNode] {
     guard let outbox = trunkNode(.outbox) else { return [] }
     return try children(ofNodeID: outbox.uuid).filter { message in
-      tag(forNodeID: message.uuid, withIdentifier: ZDCNode.invitedList) as? String == listID
-        && tag(forNodeID: message.uuid, withIdentifier: ZDCNode.invitedUser) as? String == userID
+      let invited = tag(forNodeID: message.uuid, withIdentifier: ZDCNode.invitedUser) as? String
+      return tag(forNodeID: message.uuid, withIdentifier: ZDCNode.invitedList) as? String == listID
+        && (userID == nil || invited == userID)
     }
+  }
+}
+
+extension ZDCCloudTransaction {
+  /// Queues the message that invites a user to a list. It is sent after the change of permissions.
+  fileprivate func invite(_ userID: String, to listID: String, after operations: [ZDCCloudOperation]) throws {
+    guard let person = user(id: userID) else { throw ZDCError(.userNotFound) }
+    let message = try sendMessage(toRecipients: [person], withDependencies: operations)
+    setTag(listID, forNodeID: message.uuid, withIdentifier: ZDCNode.invitedList)
+    setTag(userID, forNodeID: message.uuid, withIdentifier: ZDCNode.invitedUser)
+  }
+
+  /// Puts the list of another user into the user's own tree.
+  ///
+  ///     Bob                          Alice
+  ///     home:/                       home:/
+  ///       Work                         Groceries
+  ///       Groceries  ─────────────▶      milk, bread
+  fileprivate func graft(_ invitation: Invitation) throws -> ZDCNode {
+    guard let sender = user(id: invitation.senderID) else { throw ZDCError(.userNotFound) }
+    let path = ZDCTreesystemPath(pathComponents: [invitation.title])
+    return try graftNode(
+      withLocalPath: conflictFreePath(path), remoteCloudPath: invitation.invite.cloudPath,
+      remoteCloudID: invitation.invite.cloudID, remoteUser: sender)
   }
 }
 
 extension ZDCReadWriteTransaction {
   /// Stores an invitation. Any other message stays unread: a later version of the app may know its format.
   fileprivate func storeInvitation(_ data: Data, _ message: ZDCNode, _ cloud: ZDCCloudTransaction) throws {
-    guard let senderID = message.senderID, let json = InvitationCloudJSON(message: data) else { return }
+    guard let senderID = message.senderID, let json = InvitationCloudJSON(message: data, from: senderID) else { return }
     let invitation = Invitation(
-      senderID: senderID, cloudID: json.cloudID, title: json.title, date: message.lastModified ?? Date())
+      senderID: senderID, invite: json.invite, title: json.title, date: message.lastModified ?? Date())
     setObject(invitation, forKey: message.uuid, inCollection: Invitation.collection)
     try cloud.linkNodeID(message.uuid, toKey: message.uuid, inCollection: Invitation.collection)
   }
 
-  /// Removes the invitations to a list that the user has left or can no longer read.
-  fileprivate func removeInvitations(to list: ZDCNode, _ cloud: ZDCCloudTransaction) throws {
+  /// Removes the invitations to a list that the user has accepted or left, with their messages.
+  fileprivate func removeInvitations(
+    to cloudID: String, of ownerID: String, _ cloud: ZDCCloudTransaction
+  ) throws {
     try removeObjects(Invitation.self, inCollection: Invitation.collection) { key, invitation in
-      invitation.cloudID == list.cloudID && invitation.senderID == list.anchor?.userID && cloud.node(id: key) != nil
+      invitation.invite.cloudID == cloudID && invitation.senderID == ownerID && cloud.node(id: key) != nil
     }
+  }
+
+  /// Records for the activity why a list of another user is about to go. `didDiscoverDeletedNode` is called next, and
+  /// removes its objects.
+  fileprivate func recordEnd(
+    of list: ZDCNode, at path: ZDCTreesystemPath, _ conflict: ZDCNodeConflict
+  ) throws {
+    let change: String
+    switch conflict {
+    case .graft_DstNodeNotReadable: change = "you no longer have access to this list"
+    case .graft_DstNodeNotFound: change = "its owner has deleted this list"
+    case .graft_DstUserAccountDeleted: change = "the owner of this list has closed their account"
+    default: return
+    }
+    try record(Notice(user: list.localUserID, title: path.nodeName, change: change, date: Date()))
   }
 }

@@ -92,18 +92,16 @@ struct Failure: Error {
   private static func text(_ error: ZDCCloudError) -> String {
     switch error.code {
     case .notAllowed: "the list belongs to another user, who does not allow that"
-    case .unsupportedShare:
-      "a list that is or was shared cannot be deleted in this version; remove the others, and its tasks"
     default: "\(error)"
     }
   }
 
   private static func status(_ error: ServerError) -> ExitStatus {
-    switch error.status {
-    case 401, 403: .noPermission
-    case 404, 410: .noInput
-    case 413: .data
-    case 429, 503, 507: .tryAgain
+    switch error.code {
+    case .unauthorized, .forbidden, .registrationClosed, .inviteRequired, .accountClosed: .noPermission
+    case .notFound, .gone, .blobGone: .noInput
+    case .limitExceeded: .data
+    case .tooManyRequests, .zoneBusy, .shuttingDown, .quotaExceeded, .storageFull: .tryAgain
     default: error.retryable ? .tryAgain : error.security != nil ? .security : .software
     }
   }

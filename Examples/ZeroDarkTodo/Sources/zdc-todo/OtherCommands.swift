@@ -49,7 +49,8 @@ struct Photo: AsyncParsableCommand {
 
 struct Activities: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "activity", abstract: "Show this device's edits and the outcomes of conflicts.",
+    commandName: "activity",
+    abstract: "Show this device's edits, the outcomes of conflicts, and lists that others have ended.",
     discussion: "EXAMPLES\n  zdc-todo activity")
   @OptionGroup var options: Options
 

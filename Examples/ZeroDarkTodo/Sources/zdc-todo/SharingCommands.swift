@@ -80,7 +80,8 @@ struct Members: AsyncParsableCommand {
 
 struct Leave: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Leave a list of another user.", discussion: "EXAMPLES\n  zdc-todo leave Groceries")
+    abstract: "Leave a list of another user, on all of your devices.",
+    discussion: "EXAMPLES\n  zdc-todo leave Groceries")
   @Argument(help: "The title of the list.") var list: String
   @OptionGroup var options: Options
 
@@ -89,7 +90,8 @@ struct Leave: AsyncParsableCommand {
       let list = try await account.list(list)
       guard !list.isOwn else {
         throw Failure(
-          .usage, "ownList", "\(list.title.displayed) is your list; use `zdc-todo unshare` to remove others")
+          .usage, "ownList",
+          "\(list.title.displayed) is your list; use `zdc-todo unshare` to remove others, or `zdc-todo delete --all`")
       }
       try await account.leave(list.id)
     }
@@ -126,6 +128,8 @@ struct Accept: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Accept an invitation, or the messages of an unknown user.",
     discussion: """
+      An accepted list appears on all of your devices. Its title is yours to change.
+
       EXAMPLES
         zdc-todo accept Groceries
         zdc-todo accept 7jn5…

@@ -145,7 +145,7 @@ struct Rename: AsyncParsableCommand {
 
 struct Delete: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Delete tasks, or a list with all of its tasks and photos.",
+    abstract: "Delete tasks, or a list with all of its tasks and photos, for all of its members.",
     discussion: "EXAMPLES\n  zdc-todo delete Groceries milk\n  zdc-todo delete Groceries --all")
   @Argument(help: "The title of the list.") var list: String
   @Argument(help: "The tasks: their titles or numbers.") var tasks: [String] = []
@@ -158,7 +158,13 @@ struct Delete: AsyncParsableCommand {
 
   func run() async throws {
     try await options.run(tasks: tasks, in: list) { account, list, tasks in
-      if all { return try await account.deleteList(list.id) }
+      if all {
+        guard list.isOwn else {
+          let title = list.title.displayed
+          throw Failure(.usage, "otherList", "\(title) belongs to another user; use `zdc-todo leave` to leave it")
+        }
+        return try await account.deleteList(list.id)
+      }
       for task in tasks { try await account.deleteTask(task) }
     }
   }

@@ -20,13 +20,23 @@ struct People: Sendable {
     try await bob.account.people.accept(alice.account.user)
     try await bob.sync()
     let listID = try await bob.account.accept(#require(try await bob.invitations().last).id)
-    try await settle()
+    try await settle(title)
     return listID
   }
 
   func invite(_ title: String = "Groceries", canEdit: Bool = true) async throws {
     try await alice.account.share(alice.list(title), with: bob.account.user, canEdit: canEdit)
     try await alice.sync()
+  }
+
+  /// Runs `body` with a second device of a person, which has received everything.
+  func withPhone(of device: Device, _ body: @Sendable (_ phone: Device) async throws -> Void) async throws {
+    let folder = try TemporaryFolder()
+    let manager = try ZDCManager(server: server.url.absoluteString, folder: folder.url, syncsAutomatically: false)
+    let phone = Device(manager: manager, account: try await manager.logIn(words: device.account.words()))
+    try await phone.sync()
+    try await body(phone)
+    try await manager.close()
   }
 
   /// Syncs until both have all changes, and checks that they show the same list.
@@ -67,6 +77,20 @@ extension Sequence {
 
 extension Device {
   func invitations() async throws -> [InvitationItem] { try await account.screen().invitations }
+
+  /// The number of the app's objects.
+  func objects() async throws -> Int {
+    try await account.session.databaseManager.rwDatabaseConnection.read { transaction in
+      try [List.collection, Task.collection, Invitation.collection].reduce(0) {
+        try $0 + transaction.numberOfKeys(inCollection: $1)
+      }
+    }
+  }
+
+  /// The lines of the activity about lists that others have ended.
+  func notices() async throws -> [String] {
+    try await account.screen().activity.filter { $0.kind == .notice }.map { "\($0.title): \($0.change)" }
+  }
 
   /// The members of a list, each with what they may do.
   func members(_ title: String = "Groceries") async throws -> [String: String] {

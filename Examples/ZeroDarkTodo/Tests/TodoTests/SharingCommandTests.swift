@@ -67,6 +67,21 @@ import ZeroDarkCloudTesting
     }
   }
 
+  @Test func theOwnerDeletesASharedList_andTheMembersActivitySaysSo() async throws {
+    try await withPeople { _, people in
+      let (alice, bob) = (people.alice, people.bob)
+      try await alice.run("share", "Groceries", people.bobID)
+      try await bob.run("accept", people.aliceID)
+      try await bob.run("accept", "Groceries")
+      try await bob.run("rename", "Groceries", "Alice's")
+      #expect(try await alice.run("lists").output.contains("Groceries"))
+      try await alice.run("delete", "Groceries", "--all")
+      for terminal in [alice, bob] { #expect(try await terminal.run("lists").output == "") }
+      #expect(try await bob.run("activity").output.hasSuffix("Alice's: its owner has deleted this list\n"))
+      #expect(try await bob.run("activity", "--json").output.contains(#""kind":"notice""#))
+    }
+  }
+
   @Test func whatIsNotAllowed_hasItsExitCode() async throws {
     try await withPeople { server, people in
       let (alice, bob) = (people.alice, people.bob)
@@ -78,7 +93,7 @@ import ZeroDarkCloudTesting
       #expect(refused.errors.contains(#""code":"notAllowed""#))
       try await bob.run("share", "Groceries", people.aliceID, expecting: 77)
       try await alice.run("leave", "Groceries", expecting: 64)
-      try await alice.run("delete", "Groceries", "--all", expecting: 64)
+      try await bob.run("delete", "Groceries", "--all", expecting: 64)
       try await alice.run("share", "Groceries", people.aliceID, expecting: 64)
       try await alice.run("share", "Groceries", "nobody", expecting: 66)
       try await alice.run("share", "Nothing", people.bobID, expecting: 66)

@@ -73,6 +73,20 @@ import ZeroDarkCloudTesting
     }
   }
 
+  @Test func theOwnerDeletesTheList_andThePageSaysSo() async throws {
+    try await withInvitation { browser, other in
+      let path = try await accept(browser, other)
+      let list = try await page(browser, path, with: "cake")
+      #expect(list.contains("Leave the list") && !list.contains("Delete the list"))
+      #expect(try await browser.post(path + "/delete", "").0 == 422)
+      try await other.account.deleteList(other.list(Self.title))
+      try await other.sync()
+      _ = try await page(browser, path, with: "no longer have access")
+      let activity = try await page(browser, "/activity", with: "its owner has deleted this list")
+      #expect(activity.contains("<bdi>&lt;script&gt;alert(1)&lt;/script&gt;</bdi>"))
+    }
+  }
+
   @Test func aReadersPage_hasNothingToChangeTheList() async throws {
     try await withInvitation(canEdit: false) { browser, other in
       let path = try await accept(browser, other)

@@ -92,7 +92,7 @@ extension Page {
     }
     return """
       <header>\(back("/", "Lists"))<h1 id="title">Activity</h1></header>
-      \(rows.isEmpty ? "<p class=\"hint\">Edits of this device and outcomes of conflicts will appear here.</p>" : HTML.empty)
+      \(rows.isEmpty ? "<p class=\"hint\">Edits of this device, outcomes of conflicts, and lists that others have ended will appear here.</p>" : HTML.empty)
       <ul id="activity">\(rows)</ul>
       """
   }

@@ -10,12 +10,18 @@ extension Page {
     return """
       <header>\(back("/", "Lists"))
       <h1 id="title"><bdi>\(list.title.displayed)</bdi></h1><div class="tools">\(shareLink(list))\(listMenu(list))</div></header>
-      \(list.canEdit ? newTask(list) : "<p class=\"hint\">You can read this list, and not change it. Its owner can allow that.</p>")
+      \(list.canEdit ? newTask(list) : list.isArriving ? .empty : Self.readOnly)
       <ul id="open" class="tasks" aria-label="Open tasks">\(open.map { row($0, list) })</ul>
-      \(open.isEmpty && done.isEmpty ? "<p class=\"hint\">Nothing to do yet.</p>" : HTML.empty)
+      \(screen.tasks.isEmpty ? list.isArriving ? Self.arriving : Self.noTasks : .empty)
       \(done.isEmpty ? .empty : completed(done, list))
       """
   }
+
+  private static let readOnly: HTML =
+    "<p class=\"hint\">You can read this list, and not change it. Its owner can allow that.</p>"
+  private static let noTasks: HTML = "<p class=\"hint\">Nothing to do yet.</p>"
+  private static let arriving: HTML =
+    "<p class=\"hint\">You have accepted this list. Its tasks appear as soon as they are received.</p>"
 
   private func completed(_ items: [TaskItem], _ list: ListItem) -> HTML {
     """
@@ -50,17 +56,26 @@ extension Page {
       <label for="rename">Title</label><input id="rename" name="title" value="\(list.title)" maxlength="200" required>
       <button>Rename</button>
       """))
-    <p><a href="\(base)/sealed/\(list.id)">What the server sees</a></p>
-    \(list.isBranch ? .empty : deletion(list))</div></details>
+    \(list.isArriving ? .empty : "<p><a href=\"\(base)/sealed/\(list.id)\">What the server sees</a></p>")
+    \(list.isOwn ? deletion(list) : leaving(list))</div></details>
     """
   }
 
   private func deletion(_ list: ListItem) -> HTML {
-    form(
+    let place: HTML = list.members.isEmpty ? "on all devices" : "for all of its members"
+    return form(
       "/list/\(list.id)/delete", live: false,
       """
-      <button class="danger" data-confirm="Delete this list with \(list.counts.tasks) tasks and their photos, on all devices?">\
+      <button class="danger" data-confirm="Delete this list with \(list.counts.tasks) tasks and their photos, \(place)?">\
       Delete the list</button>
+      """)
+  }
+
+  func leaving(_ list: ListItem) -> HTML {
+    form(
+      "/list/\(list.id)/leave", class: "leave", live: false,
+      """
+      <button class="danger" data-confirm="Leave this list? It disappears from all of your devices.">Leave the list</button>
       """)
   }
 

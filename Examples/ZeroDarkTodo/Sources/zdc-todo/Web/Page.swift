@@ -44,15 +44,16 @@ struct Page: Sendable {
     """
   }
 
+  private static let noList = "This list was deleted, or you no longer have access."
+
   private var main: HTML {
     switch place {
     case .lists: overview
-    case .list: list.map(listPane) ?? Document.problem("This list was deleted, or you no longer have access.")
+    case .list: list.map(listPane) ?? Document.problem(Self.noList)
     case .task(let id, _):
       screen.tasks.first { $0.id == id }.flatMap(taskPane) ?? Document.problem("This task was deleted.")
     case .sharing:
-      list.map { SharingPane(page: self, list: $0).html }
-        ?? Document.problem("This list was deleted, or you no longer have access.")
+      list.map { SharingPane(page: self, list: $0).html } ?? Document.problem(Self.noList)
     case .access:
       list.flatMap { list in person.map { PersonPane(page: self, person: $0, list: list.isOwn ? list : nil).html } }
         ?? Document.problem("This list was deleted.")

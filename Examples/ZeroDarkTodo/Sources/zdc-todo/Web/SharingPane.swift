@@ -13,7 +13,7 @@ struct SharingPane {
     \(list.title.displayed)</bdi></h1></header>
     \(list.members.isEmpty ? "<p class=\"hint\">Only you can read this list.</p>" : HTML.empty)
     <ul id="members" class="people" aria-label="People with access">\(list.members.map(row))</ul>
-    \(list.isOwn ? invite : leave)
+    \(list.isOwn ? invite : page.leaving(list))
     """
   }
 
@@ -40,13 +40,5 @@ struct SharingPane {
       """))
     <p class="hint">Everyone finds their ID under “Invitations”. Ask for it over a channel that you trust.</p></section>
     """
-  }
-
-  private var leave: HTML {
-    page.form(
-      "/list/\(list.id)/leave", class: "leave", live: false,
-      """
-      <button class="danger" data-confirm="Leave this list? It disappears from all of your devices.">Leave the list</button>
-      """)
   }
 }

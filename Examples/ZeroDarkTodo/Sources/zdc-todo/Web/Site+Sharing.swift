@@ -84,12 +84,8 @@ extension Site {
 
   @Sendable private func accept(_ request: Request, _ context: Context) async throws -> Response {
     let account = try chosen(context)
-    do {
-      let list = try await account.accept(context.parameters.decoded("invitation"))
-      return go(to: .list(list), request, account)
-    } catch let error as ServerError where error.code == .notFound {
-      throw Failure(.noInput, "noAccess", "You have no access to this list, or no longer. Decline the invitation.")
-    }
+    let list = try await account.accept(context.parameters.decoded("invitation"))
+    return go(to: .list(list), request, account)
   }
 
   @Sendable private func decline(_ request: Request, _ context: Context) async throws -> Response {
