@@ -35,6 +35,28 @@ import ZeroDarkCloudTesting
     }
   }
 
+  /// - two devices of Bob accept before they see each other's answer
+  /// => one list on both, with one object
+  @Test func bothDevicesAccept() async throws {
+    try await withPeople { people in
+      let bob = people.bob
+      try await people.invite()
+      try await bob.account.people.accept(people.alice.account.user)
+      try await bob.sync()
+      try await people.withPhone(of: bob) { phone in
+        for device in [bob, phone] {
+          try await device.account.accept(#require(try await device.invitations().first).id)
+        }
+        for device in [bob, phone, bob, phone] { try await device.sync() }
+        for device in [bob, phone] {
+          #expect(try await device.titles() == ["Groceries 0/2"])
+          #expect(try await device.objects() == 3)
+        }
+        try await people.settle()
+      }
+    }
+  }
+
   /// The list has its title before it has been received. It takes no tasks, but can be renamed, and left.
   @Test func anInvitationIsAcceptedWithoutANetwork() async throws {
     try await withPeople { people in
