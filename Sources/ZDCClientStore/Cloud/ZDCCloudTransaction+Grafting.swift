@@ -58,8 +58,8 @@ extension ZDCCloudTransaction {
   /// The returned node has its final ``ZDCNode/uuid``, so the app can link it at once. Until it was read it has no content,
   /// no share list, and takes no children.
   ///
-  /// To end it, ``delete(_:)`` the node: the user leaves the branch. If the owner takes the access away, or closes the
-  /// branch, the delegate is notified with `didDiscoverConflict` (`graft_…`) and `didDiscoverDeletedNode`.
+  /// To end it, ``delete(_:)`` the node: the user leaves the branch. If the owner takes the access away, the delegate
+  /// is notified with `didDiscoverConflict` (`graft_DstNodeNotReadable`) and `didDiscoverDeletedNode`.
   ///
   /// ```swift
   /// guard let cloudPath = ZDCCloudPath(path: invitation.cloudPath) else { return }

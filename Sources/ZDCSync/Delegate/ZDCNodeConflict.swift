@@ -33,7 +33,7 @@ public enum ZDCNodeConflict: String, Sendable, Hashable, CaseIterable {
   /// }
   /// ```
   case data
-  /// The owner of a grafted node closed their account. The pointer is deleted next.
+  /// The owner of a grafted node closed their account. Reserved: this version keeps the node and reports nothing.
   case graft_DstUserAccountDeleted
   /// A grafted node is no longer shared with this user. The node is deleted next, with `didDiscoverDeletedNode`, and the
   /// pointer to it in the cloud. The app need not do anything.

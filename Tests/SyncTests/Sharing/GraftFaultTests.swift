@@ -6,10 +6,29 @@ import ZeroDarkCloudTesting
 @testable import ZDCSync
 @testable import ZeroDarkCloud
 
-/// Guests who leave while the network or the process fails.
+/// Guests who accept and leave while the network or the process fails.
 struct GraftFaultTests {
   typealias Invited = GraftTests.Invited
   typealias Grafted = GraftEndingTests.Grafted
+
+  @Test("a graft with lost answers, lost requests and repeated ones, of each of its requests", arguments: 0..<3, 0..<3)
+  func faultsWhileAccepting(_ number: Int, route: Int) async throws {
+    try await TestWorld.run { world in
+      let invited = try await Invited(world)
+      let bob = invited.bob
+      let phone = try await world.device("phone", account: "bob")
+      let fault: Fault = [.loseResponse, .loseRequest, .duplicate][number]
+      let (method, pattern) = [("POST", Routes.commits), ("PUT", Routes.membership), ("GET", Routes.zoneCommits)][route]
+      let node = try await bob.graft("/list", invited.invite, from: invited.alice)
+      bob.network.fail(fault, method, pattern)
+      do { try await bob.sync() } catch { #expect(error is TransportError) }
+      try await invited.alice.create("/Groceries/meanwhile", "m")
+      try await invited.expectEqual("/list", on: bob, phone)
+      #expect(try await bob.node("/list").uuid == node.uuid)
+      #expect(bob.recorder.take().filter { $0 == "new /list" }.count == 1)
+      for device in [bob, phone] { #expect(try await device.queueCount() == 0) }
+    }
+  }
 
   @Test("lost answers, lost requests and repeated ones, of the pointer and of the removal", arguments: 0..<3, [0, 1])
   func lostAnswers(_ number: Int, skipped: Int) async throws {
