@@ -92,7 +92,8 @@ struct SharedBranch {
     switch variant {
     case .oldHead: last = try body(change, by: person.account, in: before)
     case .otherSignature:
-      last = try body(change, by: person.account, in: zone, signer: role == .stranger ? extra.account : stranger.account)
+      last = try body(
+        change, by: person.account, in: zone, signer: role == .stranger ? extra.account : stranger.account)
     case .otherSession:
       last = try body(change, by: person.account, in: zone)
       if role != .former, role != .stranger { sender = people[role == .writer ? .sharer : .writer] ?? person }
