@@ -19,6 +19,8 @@ package actor SyncScheduler {
   private let slots = TaskGate(limit: SyncScheduler.zonesAtOnce)
   private var workers: [Int64: ZoneWorker] = [:]
   private var rows: [ZoneID: Int64] = [:]
+  /// Grafted zones whose first pull was requested, each with its pointer.
+  private var grafts: [Int64: NodeID] = [:]
   private var preparation: Task<Void, any Error>?
   /// Running pulls and pushes.
   package var aborts: [UUID: Abort] = [:]
@@ -76,15 +78,17 @@ package actor SyncScheduler {
   func pullFirst(_ zones: [Int64]) async {
     guard !zones.isEmpty else { return }
     rows = [:]
-    for zone in zones { await worker(zone).handle(.headNamed(isKnown: false)) }
+    for zone in zones { await worker(zone).handle(.followed) }
   }
 
-  /// Makes the workers of zones that the app has grafted pull them. Those that have a worker are pulled already, or pause.
+  /// Makes the workers of zones that the app has grafted pull them, once for each graft. If that fails, they pause. A worker
+  /// may be left from an earlier graft.
   ///
   /// - Returns: Whether there are new ones.
   func pullFirst(_ survey: Survey) async -> Bool {
-    let new = survey.unpulled.filter { workers[$0] == nil }
-    await pullFirst(new)
+    let new = survey.unpulled.filter { grafts[$0.key] != $0.value }
+    grafts = survey.unpulled
+    await pullFirst(new.keys.sorted())
     return !new.isEmpty
   }
 
@@ -111,7 +115,7 @@ package actor SyncScheduler {
     await cancelUploads()
     session.progress.endAll()
     session.events.update { $0.endPauses() }
-    (workers, rows) = ([:], [:])
+    (workers, rows, grafts) = ([:], [:], [:])
     preparation = nil
     await identity.forget()
   }

@@ -13,6 +13,8 @@ package struct ZoneSyncState: Sendable {
     case pullDisconnected
     /// The engine's pull was cancelled.
     case pullAborted
+    /// This device follows the zone from now on. The state may be that of an earlier zone whose row had the same number.
+    case followed
     /// The server named a head; `isKnown` is true if this device already has it.
     case headNamed(isKnown: Bool)
     /// A pull for an event has ended with this number of commits.
@@ -131,6 +133,7 @@ extension ZoneSyncState {
     case .pullFailed(let error): return pullFailed(error, now: now, random: random)
     case .pullDisconnected: needsPull = true
     case .pullAborted: return pullAborted(now: now)
+    case .followed: (self, needsPull) = (ZoneSyncState(), true)
     case .headNamed(let isKnown): headNamed(isKnown: isKnown)
     case .eventPulled(let commits): return eventPulled(commits: commits, now: now, random: random)
     case .pushBegan: isRefusedThroughout = false

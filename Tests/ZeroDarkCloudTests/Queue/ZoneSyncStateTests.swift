@@ -106,6 +106,16 @@ import ZDCProtocol
     #expect(!take(.keyRaised(3)).isEmpty)
   }
 
+  @Test("a zone that is followed anew is pulled at once, whatever happened to an earlier one")
+  mutating func followed() {
+    _ = take(.pullFailed(ServerError(.zoneBusy, "", retryable: true, retryAfterMs: 9_000)))
+    _ = take(.eventPulled(commits: 0))
+    _ = take(.split(nodes: 9))
+    #expect(!state.isPullDue(now: start))
+    #expect(take(.followed).isEmpty)
+    #expect(state.isPullDue(now: start) && !state.hasPulled && state.commitLimit == nil)
+  }
+
   @Test("a refused commit is halved until one node is left; each accepted one doubles the next")
   mutating func splits() {
     _ = take(.split(nodes: 9))

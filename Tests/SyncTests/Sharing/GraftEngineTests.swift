@@ -1,0 +1,46 @@
+import Testing
+import ZeroDarkCloudTesting
+
+@testable import ZDCSync
+@testable import ZeroDarkCloud
+
+/// Grafts on a device whose engine runs.
+struct GraftEngineTests {
+  /// Waits without advancing the engine's clock: none of its pauses ends.
+  private func waits(until isTrue: () async throws -> Bool) async throws -> Bool {
+    for _ in 0..<5_000 {
+      if try await isTrue() { return true }
+      try await Task.sleep(for: .milliseconds(20))
+    }
+    return false
+  }
+
+  @Test("a branch that the guest has left is grafted again, and read at once")
+  func leftAndGraftedAgain() async throws {
+    try await TestWorld.run { world in
+      let invited = try await GraftTests.Invited(world)
+      let (alice, bob) = (invited.alice, invited.bob)
+      bob.engineClock = world.clock.engineClock
+      try await bob.relaunch()
+      let run = try bob.runInBackground()
+      defer { run.cancel() }
+      for round in 0..<3 {
+        if round > 0 {
+          try await alice.share("/Groceries", with: bob)
+          try await alice.sync()
+        }
+        try await bob.graft("/Groceries", try await alice.invite("/Groceries"), from: alice)
+        #expect(
+          try await waits { try await bob.branch("/Groceries")?.contains("/D") ?? false }, "round \(round)")
+        try await bob.delete("/Groceries")
+        #expect(
+          try await waits {
+            try await alice.sync()
+            return try await alice.members(bob, of: "/Groceries").isEmpty
+          }, "round \(round)")
+      }
+      run.cancel()
+      await run.value
+    }
+  }
+}
