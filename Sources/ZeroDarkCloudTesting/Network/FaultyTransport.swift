@@ -156,8 +156,14 @@ public final class FaultyTransport: Transport {
   /// The number of times that new connections were requested.
   package var renewals: Int { state.withLock { $0.renewals } }
 
-  /// Counts the call, and passes it on.
-  package func renewConnections() async {
+  /// Closes the device's connections to the server, so that its next requests use new ones. Call it after
+  /// ``TestServer/restart(quotaBytes:)``; a connection to the stopped server fails once.
+  ///
+  /// ```swift
+  /// try await server.restart()
+  /// await a.network.renewConnections()
+  /// ```
+  public func renewConnections() async {
     state.withLock { $0.renewals += 1 }
     await inner.renewConnections()
   }
