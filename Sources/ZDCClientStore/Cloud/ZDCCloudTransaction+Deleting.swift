@@ -33,8 +33,8 @@ extension ZDCCloudTransaction {
   /// deletes a folder, the shared branches in it lose their place only, and their owner's devices show them at the top of the
   /// home trunk.
   ///
-  /// To delete a grafted branch, or a node above one, is to leave it: its nodes go on this device and the user's other ones,
-  /// the queued operations remove the user from its access list, and the owner and the other members keep it. See
+  /// Deleting a grafted branch, or a node above one, leaves the branch: its nodes are removed from all of the user's
+  /// devices, and the queued operations remove the user from its access list. The owner and the other members keep it. See
   /// ``graftNode(withLocalPath:remoteCloudPath:remoteCloudID:remoteUser:)``.
   ///
   /// The delegate is not called, because the app made the change. The app removes its own objects in the same

@@ -1,6 +1,6 @@
 package import ZDCProtocol
 
-/// The newest commit of a zone that a device has verified, as it tells another device.
+/// The newest commit of a zone that a device has verified, as it is sent to another device.
 package struct VerifiedHead: Sendable, Hashable {
   package var zone: ZoneID
   package var seq: UInt64

@@ -27,7 +27,7 @@ struct KeptNodes {
     let dirty = try lost.removal.dirtyNodes(atOrBelow: before)
     guard !dirty.isEmpty, let home = try homeRoot() else { return false }
     let path = try session.path(before, in: transaction)
-    // What the app queues from here on is not parked, which says that it keeps the node.
+    // Operations that the app queues in the call below are not parked. They show which nodes it keeps.
     try lost.removal.parkAll(try nodes.subtree(of: before.id))
     try lost.removal.announceDirty(before, dirty)
     guard let top = try nodes.node(id: before.id) else {
