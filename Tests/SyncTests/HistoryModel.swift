@@ -1,14 +1,20 @@
 import ZeroDarkCloudTesting
 
-/// A random number generator that repeats its numbers for the same seed.
+/// A random number generator that repeats its numbers for the same seed (SplitMix64).
 struct SeededNumbers: RandomNumberGenerator {
   private var state: UInt64
 
-  init(seed: UInt64) { state = seed &* 0x9E37_79B9_7F4A_7C15 &+ 0x1234_5678_9ABC_DEF1 }
+  /// The seed is mixed first: `next()` adds a constant to the state, so a state that grows with the seed by the same
+  /// constant would make each seed's numbers those of the seed before, without the first one.
+  init(seed: UInt64) { state = Self.mix(seed &+ 0x1234_5678_9ABC_DEF1) }
 
   mutating func next() -> UInt64 {
     state &+= 0x9E37_79B9_7F4A_7C15
-    var value = state
+    return Self.mix(state)
+  }
+
+  private static func mix(_ number: UInt64) -> UInt64 {
+    var value = number
     value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
     value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
     return value ^ (value >> 31)
