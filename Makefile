@@ -2,7 +2,7 @@
 #
 #   make demo       two devices, a real server, a real folder: put, pull, compare, edit, search for cleartext
 #   make test       set-up, build, all tests (debug), the README's app, documentation, the independent reader over our vectors
-#   make test-long  200 kills, 2,000 histories, small-scope checks, 100,000 nodes and a 4 GiB stream with memory figures; PARTS="nodes stream"
+#   make test-long  200 kills, 2,000 histories of one person and of three, small-scope checks, 100,000 nodes and a 4 GiB stream with memory figures; PARTS="nodes stream"
 #   make test-tsan  the tests of the framework and its devices under ThreadSanitizer; FILTER=regex for others
 #   make build      build everything (debug)
 #   make example    build and run Examples/Minimal, the README's app, against a real server; part of make test

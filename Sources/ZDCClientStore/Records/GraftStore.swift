@@ -61,6 +61,14 @@ extension ZDCReadTransaction {
 extension NodeRow {
   /// Whether the row stands for the root of a zone whose record was not read yet. Records have key generations from 1.
   package var isPlaceholder: Bool { parent == nil && keyGen == 0 }
+
+  /// The same node in a row that is not inserted yet.
+  fileprivate init(copyOf row: NodeRow, uuid: String) {
+    self.init(
+      uuid: uuid, zone: row.zone, nodeID: row.nodeID, parent: row.parent, depth: row.depth, nameTag: row.nameTag,
+      name: row.name, key: row.key, keyGen: row.keyGen, historyWrap: row.historyWrap, createdMs: row.createdMs,
+      burnMs: row.burnMs, cloud: row.cloud, content: row.content, quarantine: row.quarantine, unused: row.unused)
+  }
 }
 
 /// Begins and ends grafts, inside one transaction.
@@ -88,16 +96,41 @@ package struct GraftChange {
       // The user came back before their removal was sent.
       try remove(known)
     }
-    var zone = ZoneRow(
-      localUser: localUser, appTreeID: appTreeID, trunk: .home, zone: target.zone, owner: target.owner,
-      genesis: target.genesis)
-    try transaction.zones.insert(&zone)
+    let zone = try insertZone(target, appTreeID)
     var root = NodeRow(
       uuid: "\(user.text)|\(appTreeID)|\(target.node.text)", zone: zone.id, nodeID: target.node, depth: 0,
       nameTag: .zero, name: [], key: .random(), keyGen: 0, createdMs: now)
     try transaction.nodes.insert(&root)
     transaction.signal(.queue(localUser: localUser))
     return zone.id
+  }
+
+  /// Follows a zone that a known pointer in another user's zone names, and shows it in the pointer's place.
+  ///
+  /// The pointer's row becomes the placeholder for the root, with the app's links and tags. The pointer gets a new row,
+  /// with the moves that are queued.
+  ///
+  /// - Returns: The zone.
+  package func follow(_ target: PointerTarget, at pointer: NodeRow, appTreeID: String) throws -> Int64 {
+    let zone = try insertZone(target, appTreeID)
+    let root = NodeRow(
+      id: pointer.id, uuid: pointer.uuid, zone: zone.id, nodeID: target.node, depth: 0, nameTag: .zero, name: [],
+      key: .random(), keyGen: 0, createdMs: pointer.createdMs)
+    try transaction.nodes.update(root)
+    try transaction.database.execute(sql: "DELETE FROM zdc_pointer WHERE node = ?", arguments: [root.id])
+    var place = NodeRow(copyOf: pointer, uuid: UUIDv7.make(atMs: now))
+    try transaction.nodes.insert(&place)
+    try BranchRows(transaction, from: pointer.zone, to: zone.id).moveMoves(of: root, to: place)
+    try transaction.mounts.set(zone: zone.id, at: place.id)
+    return zone.id
+  }
+
+  private func insertZone(_ target: PointerTarget, _ appTreeID: String) throws -> ZoneRow {
+    var zone = ZoneRow(
+      localUser: localUser, appTreeID: appTreeID, trunk: .home, zone: target.zone, owner: target.owner,
+      genesis: target.genesis)
+    try transaction.zones.insert(&zone)
+    return zone
   }
 
   // MARK: Ending

@@ -193,6 +193,13 @@ package final class NodeStore: TransactionCache {
     try fetchAll("WHERE id IN (SELECT node FROM zdc_pointer) AND +zone = ? ORDER BY id", [zone])
   }
 
+  /// Returns the pointers in zones of other users.
+  package func pointersOfOthers(localUser: Int64) throws -> [NodeRow] {
+    let zones = "SELECT id FROM zdc_zone WHERE localUser = ? AND owner IS NOT NULL"
+    return try fetchAll(
+      "WHERE id IN (SELECT node FROM zdc_pointer) AND +zone IN (\(zones)) ORDER BY id", [localUser])
+  }
+
   package func update(_ row: NodeRow) throws {
     let statement = try db.cachedStatement(sql: Self.updateStatement)
     try statement.execute(arguments: try arguments(row) + [row.id])

@@ -95,12 +95,14 @@ extension SyncScheduler {
       $0.take($1)
     }
     // A zone may have begun with a split in one of these.
+    await acceptBranches(isOnRequest: !inBackground)
     var new = await noteNewZones()
     while !new.isEmpty {
       let step: @Sendable (ZoneWorker) async throws -> ZonePuller.Pulled = {
         try await $0.pull(inBackground: inBackground)
       }
       try await round.run(new.map { worker($0) }, atOnce: Self.zonesAtOnce, step) { $0.take($1) }
+      await acceptBranches(isOnRequest: false)
       new = await noteNewZones()
     }
     try await finishedPull(round)

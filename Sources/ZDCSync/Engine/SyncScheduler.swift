@@ -21,6 +21,8 @@ package actor SyncScheduler {
   private var rows: [ZoneID: Int64] = [:]
   /// Grafted zones whose first pull was requested, each with its pointer.
   private var grafts: [Int64: NodeID] = [:]
+  /// Branches inside of accepted ones that the user could not read when this device asked for them.
+  var askedBranches: Set<ZoneID> = []
   private var preparation: Task<Void, any Error>?
   /// Running pulls and pushes.
   package var aborts: [UUID: Abort] = [:]
@@ -115,7 +117,7 @@ package actor SyncScheduler {
     await cancelUploads()
     session.progress.endAll()
     session.events.update { $0.endPauses() }
-    (workers, rows, grafts) = ([:], [:], [:])
+    (workers, rows, grafts, askedBranches) = ([:], [:], [:], [])
     preparation = nil
     await identity.forget()
   }

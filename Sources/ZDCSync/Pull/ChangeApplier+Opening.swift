@@ -54,7 +54,7 @@ extension ChangeApplier {
     if var row = known {
       row.absorb(opened, item)
       try storeRoot(row, before: known)
-      if known?.isPlaceholder ?? false {
+      if known?.isPlaceholder ?? false, try !isInnerBranch() {
         try announceNew(row)
       } else {
         try announceRoot(row, before: known, opened)
@@ -65,6 +65,12 @@ extension ChangeApplier {
       if let root = try nodes.root(zone: zoneRow.id), !zoneRow.isTrunk { try announceNew(root) }
     }
     return try finish(zoneRow.zone.root)
+  }
+
+  /// Whether the zone is shown in another user's: the app knows the root already, as the pointer to it.
+  private func isInnerBranch() throws -> Bool {
+    guard let pointer = try transaction.mounts.pointer(ofZone: zoneRow.id) else { return false }
+    return try transaction.nodes.node(id: pointer).flatMap { try transaction.zones.zone(id: $0.zone)?.owner } != nil
   }
 
   /// Checks the record with which the genesis of a branch continues the versions of its root, against the one that this

@@ -62,6 +62,18 @@ struct Mounting {
     }
   }
 
+  // MARK: Branches inside of accepted ones
+
+  /// Follows a branch of an accepted zone's owner and shows it in place of the pointer, which the app knows already.
+  func followInnerBranch(at pointer: Int64) throws {
+    guard let row = try transaction.nodes.node(id: pointer), let target = row.pointer,
+      try InnerBranchRule(localUser: session.localUser, transaction: transaction).isInnerBranch(row)
+    else { return }
+    let change = GraftChange(transaction, localUser: session.localUser, user: session.user)
+    let zone = try change.follow(target, at: row, appTreeID: session.appTreeID)
+    transaction.afterCommit { [session] in session.newZones.withLock { _ = $0.insert(zone) } }
+  }
+
   /// Returns the pointer in whose place the user has grafted the same branch already, on another device: one of the two
   /// has to go.
   func otherGraft(_ row: NodeRow) throws -> NodeRow? {
@@ -112,6 +124,21 @@ struct Mounting {
       nodeUUID: try transaction.shown(row).uuid, nodeID: row.nodeID, createdMs: session.now())
     try transaction.operations.insert(&operation)
     transaction.signal(.queue(localUser: session.localUser))
+  }
+}
+
+/// Decides which pointers in zones of other users name branches that their owner has shared separately.
+struct InnerBranchRule {
+  let localUser: Int64
+  let transaction: ZDCReadTransaction
+
+  /// Only the owner makes branches. Pointers of other members make this device ask the server for nothing (G-3).
+  func isInnerBranch(_ row: NodeRow) throws -> Bool {
+    guard let target = row.pointer, let place = try transaction.zones.zone(id: row.zone), let owner = place.owner,
+      row.cloud?.writer == owner, target.owner == owner, target.zone.tree == place.zone.tree
+    else { return false }
+    return try target.node == target.zone.root && !transaction.grafts.isLeft(zone: place.id)
+      && transaction.zones.zone(localUser: localUser, target.zone) == nil
   }
 }
 

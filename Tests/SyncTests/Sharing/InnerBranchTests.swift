@@ -1,0 +1,131 @@
+import Foundation
+import Testing
+import ZDCCrypto
+import ZDCProtocol
+import ZeroDarkCloudTesting
+
+@testable import ZDCClientStore
+@testable import ZDCSync
+@testable import ZeroDarkCloud
+
+/// A branch that was shared before the branch around it: the outer one's log does not name it, only a pointer does.
+struct InnerBranchTests {
+  typealias People = ListChangeTests.People
+
+  /// Alice's list with a folder that she shares with `first`, before she shares the list with Bob.
+  private static func nested(_ world: TestWorld, with first: (People) -> [TestDevice]) async throws -> People {
+    let people = try await People(world)
+    let alice = people.alice
+    for path in ["/list", "/list/inner", "/list/inner/leaf"] { try await alice.create(path, path) }
+    for member in first(people) { try await alice.share("/list/inner", with: member) }
+    try await alice.sync()
+    try await alice.share("/list", with: people.bob)
+    try await alice.sync()
+    return people
+  }
+
+  @Test("G-2: a guest of both sees the inner branch in the outer one, on all devices; it is announced once")
+  func theInnerBranchIsAcceptedWithTheOuter() async throws {
+    try await TestWorld.run { world in
+      let people = try await Self.nested(world) { [$0.bob] }
+      let (alice, bob) = (people.alice, people.bob)
+      let phone = try await world.device("phone", account: "bob")
+      try await bob.graft("/list", try await alice.invite("/list"), from: alice)
+      try await bob.sync()
+      let announced = bob.recorder.take().filter { $0.contains("/inner") }
+      #expect(announced == ["new /list/inner", "modified data /list/inner", "new /list/inner/leaf"])
+      try await world.settle(phone, bob)
+      let tree = try await alice.branch("/list")
+      for device in [bob, phone] { #expect(try await device.branch("/list") == tree, "\(device.name)") }
+      try await bob.edit("/list/inner/leaf", "bob's")
+      try await world.settle(bob, alice, phone)
+      #expect(try await alice.content(of: "/list/inner/leaf")?.data == Data("bob's".utf8))
+    }
+  }
+
+  @Test("the pointer's links and tags are those of the branch that takes its place")
+  func aMemberWhoIsAddedLater() async throws {
+    try await TestWorld.run { world in
+      let people = try await Self.nested(world) { [$0.carol] }
+      let (alice, bob) = (people.alice, people.bob)
+      // The split copied the members of its place, of whom Bob was none.
+      try await bob.graft("/list", try await alice.invite("/list"), from: alice)
+      try await world.settle(bob)
+      let pointer = try await bob.node("/list/inner")
+      #expect(pointer.isPointer)
+      #expect(try await bob.branch("/list/inner") == "")
+      try await bob.write { _, cloud in cloud.setTag("kept", forNodeID: pointer.uuid, withIdentifier: "tag") }
+      try await alice.share("/list/inner", with: bob)
+      try await alice.sync()
+      try await bob.sync()
+      try await bob.download()
+      let node = try await bob.node("/list/inner")
+      #expect(node.uuid == pointer.uuid && !node.isPointer)
+      let tag = try await bob.write { _, cloud in cloud.tag(forNodeID: node.uuid, withIdentifier: "tag") as? String }
+      #expect(tag == "kept")
+      #expect(try await bob.branch("/list/inner") == alice.branch("/list/inner"))
+    }
+  }
+
+  @Test("the running engine accepts an inner branch, and asks once for one that the guest may not read")
+  func theEngineAcceptsIt() async throws {
+    try await TestWorld.run { world in
+      let people = try await Self.nested(world) { [$0.bob] }
+      let (alice, bob) = (people.alice, people.bob)
+      try await alice.create("/list/other")
+      try await alice.sync()
+      try await alice.share("/list/other", with: people.carol)
+      try await alice.unshare("/list/other", with: bob)
+      try await alice.sync()
+      bob.engineClock = world.clock.engineClock
+      try await bob.relaunch()
+      let run = try bob.runInBackground()
+      defer { run.cancel() }
+      try await bob.graft("/list", try await alice.invite("/list"), from: alice)
+      try await Self.wait(until: { try await bob.branch("/list/inner")?.contains("/leaf") ?? false })
+      let asked = bob.network.requests.count { $0.path.contains("offered") }
+      for number in 0..<3 {
+        try await alice.create("/list/new\(number)")
+        try await alice.sync()
+        try await Self.wait(until: { try await bob.branch("/list")?.contains("/new\(number)") ?? false })
+      }
+      #expect(bob.network.requests.count { $0.path.contains("offered") } == asked)
+      run.cancel()
+      await run.value
+    }
+  }
+
+  @Test("G-3: a pointer of another member makes no device ask for the branch")
+  func aPointerOfAnotherMember() async throws {
+    try await TestWorld.run { world in
+      let people = try await Self.nested(world) { [$0.bob] }
+      let (alice, bob) = (people.alice, people.bob)
+      try await bob.graft("/list", try await alice.invite("/list"), from: alice)
+      try await world.settle(bob)
+      try await bob.database.read { transaction in
+        let rule = InnerBranchRule(localUser: 1, transaction: transaction)
+        let rows = try transaction.nodes.pointersOfOthers(localUser: 1)
+        #expect(rows.count == 1)
+        for var row in rows {
+          // The branch is followed already, so that no device asks for it again.
+          #expect(try !rule.isInnerBranch(row))
+          let unknown = NodeID.random()
+          let tree = try #require(row.pointer?.zone.tree)
+          row.unused?.pointer?.zone = ZoneID(tree: tree, root: unknown)
+          row.unused?.pointer?.node = unknown
+          #expect(try rule.isInnerBranch(row))
+          row.cloud?.writer = try bob.userID
+          #expect(try !rule.isInnerBranch(row))
+        }
+      }
+    }
+  }
+
+  private static func wait(until isTrue: () async throws -> Bool) async throws {
+    for _ in 0..<5_000 {
+      if try await isTrue() { return }
+      try await Task.sleep(for: .milliseconds(20))
+    }
+    Issue.record("nothing happened")
+  }
+}
