@@ -88,7 +88,7 @@ private struct PeopleHistory {
   private mutating func step() async throws {
     let person = pick(0...2)
     let device = people[person][pick(0...(people[person].count - 1))]
-    switch pick(0...23) {
+    switch pick(0...25) {
     case 0...3: try await share(device, of: person)
     case 4: try await unshare(device, of: person)
     case 5...7: try await graft(device, of: person)
@@ -101,6 +101,8 @@ private struct PeopleHistory {
       }
     case 17: try await die(device)
     case 18: await attempt("pushes", device) { try await device.push() }
+    case 19: await rotateKeys(device)
+    case 20: try await end(device, of: person)
     default: await sync(device)
     }
     device.network.restoreNetwork()
@@ -123,6 +125,23 @@ private struct PeopleHistory {
     device.die(afterCommits: commits)
     await attempt("dies after \(commits) transactions of a sync", device) { try await device.sync() }
     try await device.relaunch()
+  }
+
+  /// Replaces the person's keys, and after a removal those of the nodes.
+  private mutating func rotateKeys(_ device: TestDevice) async {
+    await attempt("rotates keys", device) {
+      let users = try #require(try device.zdc.localUserManager)
+      try await users.rotateKeys(for: try device.localUserID)
+      try await device.syncManager.replaceOldKeys(forLocalUserID: try device.localUserID)
+    }
+  }
+
+  /// Deletes the person's folder, with all that is shared in it, and creates another one.
+  private mutating func end(_ device: TestDevice, of person: Int) async throws {
+    let path = folder(of: person)
+    guard try await paths(device).contains(path) else { return }
+    try await delete(device, path)
+    for path in [path, path + "/x"] { await attempt("creates \(path)", device) { try await device.create(path) } }
   }
 
   private mutating func attempt(_ what: String, _ device: TestDevice, _ body: () async throws -> Void) async {
@@ -259,6 +278,10 @@ private struct PeopleHistory {
 
   private mutating func delete(_ device: TestDevice) async throws {
     guard let path = try await anyInnerPath(device) else { return }
+    try await delete(device, path)
+  }
+
+  private mutating func delete(_ device: TestDevice, _ path: String) async throws {
     let (ids, texts) = try await device.subtree(path)
     await attempt("deletes \(path)", device) { try await device.delete(path) }
     model.delete(ids, texts: texts)
