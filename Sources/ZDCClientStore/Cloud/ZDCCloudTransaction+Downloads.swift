@@ -1,4 +1,5 @@
 internal import ZDCProtocol
+package import ZDCTreesystem
 
 // The marks on nodes that the app still wants to download. They exist on this device only, and survive a relaunch.
 
@@ -16,6 +17,14 @@ extension ZDCCloudReadTransaction {
     transaction.poisoning {
       try transaction.downloadMarks.nodes(localUser: localUser, treeID: treeID, components: components.rawValue)
     } ?? []
+  }
+
+  /// Returns the nodes whose data is marked, parents before children. A data mark that was removed and set again has a new
+  /// `request`.
+  package final func nodesWithRequestedData() throws -> [(node: ZDCNode, request: Int64)] {
+    try transaction.downloadMarks.dataRequests(localUser: localUser, treeID: treeID).compactMap { uuid, request in
+      node(id: uuid).map { ($0, request) }
+    }
   }
 }
 

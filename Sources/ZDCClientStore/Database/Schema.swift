@@ -40,6 +40,7 @@ package enum FrameworkSchema {
     migrator.registerMigration("zdc.messages") { db in try db.execute(sql: messages) }
     migrator.registerMigration("zdc.memberHeads") { db in try db.execute(sql: memberHeads) }
     migrator.registerMigration("zdc.grafts") { db in try db.execute(sql: leftZones) }
+    migrator.registerMigration("zdc.downloadRequests") { db in try db.execute(sql: downloadRequests) }
   }
 
   /// The verified log, one hash per commit. It shows where a server's log diverges, and whether this device made the
@@ -327,13 +328,6 @@ package enum FrameworkSchema {
     )
     """
 
-  private static let needsDownload = """
-    CREATE TABLE zdc_needs_download (
-      node INTEGER PRIMARY KEY REFERENCES zdc_node(id) ON DELETE CASCADE,
-      components INTEGER NOT NULL
-    )
-    """
-
   /// Multipart uploads that may have to be resumed. `sealed` holds the content key, the salt and known facts about the
   /// source. A part's hash is stored here before the part leaves the device.
   private static let upload = """
@@ -352,20 +346,6 @@ package enum FrameworkSchema {
       sha256 BLOB NOT NULL,
       PRIMARY KEY (blobID, idx)
     ) WITHOUT ROWID
-    """
-
-  /// Downloads that continue after their process has ended. `owner` names the process that waits for them. `part` is 0
-  /// for the data, else 1 + the wanted parts. `sealed` holds the options.
-  private static let download = """
-    CREATE TABLE zdc_download (
-      id INTEGER PRIMARY KEY,
-      node INTEGER NOT NULL REFERENCES zdc_node(id) ON DELETE CASCADE,
-      part INTEGER NOT NULL,
-      owner BLOB NOT NULL,
-      createdMs INTEGER NOT NULL,
-      sealed BLOB NOT NULL,
-      UNIQUE (node, part, owner)
-    )
     """
 
   /// The merge journal. `nodeUUID` is not a foreign key: an entry outlives its node. `sealed` is the whole entry.

@@ -11,7 +11,7 @@ extension ZDCDownloadManager {
   ///
   /// While the server is unreachable the stream waits, and then resumes automatically. Store the content of a node and
   /// remove its mark in one transaction. A node that is still marked is delivered again at the next launch, or when it
-  /// has a newer version. Failed downloads are retried when the server is reachable again, and after each pull.
+  /// has a newer version. One whose mark was removed and that is marked again is delivered again at once. Failed downloads are retried when the server is reachable again, and after each pull.
   ///
   /// ```swift
   /// for try await download in manager.downloadMarkedContents(forLocalUserID: user.uuid) {
@@ -42,16 +42,26 @@ private actor MarkedDownloads {
   private let manager: ZDCDownloadManager
   private let localUserID: String
   private let treeID: String
-  /// The version of each node that was delivered to the reader.
-  private var given: [String: String] = [:]
-  /// The version of each node whose download failed, and the occasion of the attempt.
-  private var failed: [String: (eTag: String?, occasion: Int)] = [:]
+  /// The marked nodes that were delivered to the reader, by id.
+  private var given: [String: Marked] = [:]
+  /// The marked nodes whose download failed, and the occasion of the attempt.
+  private var failed: [String: (node: Marked, occasion: Int)] = [:]
+  /// The nodes of the round.
+  private var wanted: [String: Marked] = [:]
   /// The occasion at which the round began.
   private var occasion = 0
   private var round: BulkDownload?
   /// Opened before the marks are read, so that no hint is missed.
   private var hints: AsyncStream<Void>?
   private var backoff = Backoff()
+
+  /// A version of a node, and the mark that asks for it.
+  private struct Marked: Equatable {
+    let eTag: String?
+    let request: Int64
+
+    init(_ node: ZDCNode, _ request: Int64) { (eTag, self.request) = (node.eTag_data, request) }
+  }
 
   init(manager: ZDCDownloadManager, localUserID: String, treeID: String) {
     self.manager = manager
@@ -86,11 +96,12 @@ private actor MarkedDownloads {
       return nil
     }
     backoff.reset()
-    let (uuid, eTag) = (download.node.uuid, download.node.eTag_data)
+    let uuid = download.node.uuid
+    guard let node = wanted[uuid] else { return download }
     if case .failure(let error) = download.content, !ZDCDownloadManager.isPermanent(error) {
-      failed[uuid] = (eTag, occasion)
+      failed[uuid] = (node, occasion)
     } else {
-      given[uuid] = eTag
+      given[uuid] = node
       failed[uuid] = nil
     }
     return download
@@ -100,20 +111,26 @@ private actor MarkedDownloads {
     let changes = manager.database.context.changes
     hints = changes.hints(.downloads, .network, .pull)
     occasion = changes.occasion
+    let nodes = try await markedNodes()
+    let marked = Dictionary(uniqueKeysWithValues: nodes.map { ($0.node.uuid, Marked($0.node, $0.request)) })
+    given = given.filter { marked[$0.key] == $0.value }
+    failed = failed.filter { marked[$0.key] == $0.value.node }
+    wanted = marked.filter { uuid, node in
+      node.eTag != nil && given[uuid] == nil && failed[uuid]?.occasion != occasion
+    }
+    guard !wanted.isEmpty else { return false }
+    round = BulkDownload(manager: manager, nodes: nodes.map(\.node).filter { wanted[$0.uuid] != nil })
+    return true
+  }
+
+  private func markedNodes() async throws -> [(node: ZDCNode, request: Int64)] {
     let (user, tree) = (localUserID, treeID)
-    let marked = try await manager.database.asyncRead { transaction -> [ZDCNode] in
+    return try await manager.database.asyncRead { transaction in
       guard let cloud = transaction.cloud(forLocalUserID: user, treeID: tree) else {
         throw ZDCError(.localUserNotFound)
       }
-      return cloud.nodeIDsMarkedAsNeedsDownload(components: .data).compactMap { cloud.node(id: $0) }
+      return try cloud.nodesWithRequestedData()
     }
-    let wanted = marked.filter { node in
-      guard node.eTag_data != nil, given[node.uuid] != node.eTag_data else { return false }
-      return failed[node.uuid].map { $0 != (node.eTag_data, occasion) } ?? true
-    }
-    guard !wanted.isEmpty else { return false }
-    round = BulkDownload(manager: manager, nodes: wanted)
-    return true
   }
 
   /// Waits for a hint, or until the pause is over.

@@ -65,6 +65,32 @@ import ZeroDarkCloudTesting
     }
   }
 
+  /// - the app stores a node, removes its mark, and marks the same version again before it reads on
+  /// => it is delivered again; a node whose mark stays is not
+  @Test func aNodeThatIsMarkedAgain_isDeliveredAgain() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      for name in ["again", "later", "stays"] { try await a.create("/\(name)", name) }
+      try await a.sync()
+      try await b.pull()
+      try await Self.mark(b, "/again", "/stays")
+      let manager = try #require(try b.zdc.downloadManager)
+      var downloads = manager.downloadMarkedContents(forLocalUserID: try b.localUserID).makeAsyncIterator()
+      var names = [
+        try #require(try await downloads.next()?.node.name), try #require(try await downloads.next()?.node.name),
+      ]
+      #expect(names.sorted() == ["again", "stays"])
+      let again = try await b.node("/again").uuid
+      try await b.write { _, cloud in cloud.unmarkNodeAsNeedsDownload(again, components: .data) }
+      try await Self.mark(b, "/again", "/stays", "/later")
+      names = [
+        try #require(try await downloads.next()?.node.name), try #require(try await downloads.next()?.node.name),
+      ]
+      #expect(names.sorted() == ["again", "later"])
+    }
+  }
+
   /// - the server is unreachable when the app wants the content
   /// => the app can see that; when the server is back, the app is notified, and the download is made without another
   /// call

@@ -74,6 +74,31 @@ import ZeroDarkCloudTesting
     }
   }
 
+  /// The engine runs, as it does for the page.
+  @Test func aListThatWasLeft_isAcceptedAgain() async throws {
+    try await withPeople { people in
+      let (alice, folder) = (people.alice, try TemporaryFolder())
+      let manager = try ZDCManager(server: people.server.url.absoluteString, folder: folder.url)
+      let carol = Device(manager: manager, account: try await manager.createAccount().account)
+      try await carol.account.people.meet(alice.account.user)
+      for _ in 0..<3 {
+        try await alice.account.share(alice.list("Groceries"), with: carol.account.user)
+        try await alice.sync()
+        if let sender = try await carol.account.people.unknownSenders().first {
+          try await carol.account.people.accept(sender.id)
+        }
+        while try await carol.invitations().isEmpty { try await _Concurrency.Task.sleep(for: .milliseconds(20)) }
+        let listID = try await carol.account.accept(#require(try await carol.invitations().first).id)
+        while try await carol.titles() != ["Groceries 0/2"] {
+          try await _Concurrency.Task.sleep(for: .milliseconds(20))
+        }
+        try await carol.account.leave(listID)
+        while try await !alice.members().isEmpty { try await alice.sync() }
+      }
+      try await manager.close()
+    }
+  }
+
   @Test func aMemberIsRemoved_andTheOthersContinue() async throws {
     try await withTwoGuestDevices { people, phone in
       let (alice, bob) = (people.alice, people.bob)
