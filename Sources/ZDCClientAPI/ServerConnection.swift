@@ -1,10 +1,13 @@
 internal import Foundation
 internal import ZDCProtocol
+package import ZDCSupport
 
 /// Sends requests without a session. Takes JSON and octets, and returns values or throws typed errors.
 package struct ServerConnection: Sendable {
   package let transport: any Transport
   package let origin: String
+  /// Sends a value when an answer begins to arrive, whatever it is.
+  package let answers = Broadcast<Void>(limit: 1)
   private let now: @Sendable () -> ContinuousClock.Instant
 
   package init(
@@ -39,6 +42,7 @@ package struct ServerConnection: Sendable {
     var request = request
     request.timeout = TransferPace.headDeadline(sending: request.body.byteCount)
     var response = try await transport.send(request)
+    answers.send(())
     // An event stream has no expected end. Its reader monitors it.
     if request.headers["accept"] != TransportRequest.eventsType {
       let expected = response.headers["content-length"].flatMap(UInt64.init) ?? UInt64(ServerAPI.bundleBytes)

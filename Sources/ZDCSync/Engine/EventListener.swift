@@ -96,12 +96,32 @@ struct EventListener: Sendable {
   /// - Returns: False if the loop must end.
   private func pause(after error: any Error, _ backoff: inout Backoff) async -> Bool {
     if Task.isCancelled || error is CancellationError { return !Task.isCancelled }
+    let answers = session.api.connection.answers.stream()
     session.events.report(error)
-    let milliseconds = backoff.next(after: error, random: time.random())
+    let length = Duration.milliseconds(Int64(backoff.next(after: error, random: time.random())))
     do {
-      try await time.sleep(.milliseconds(Int64(milliseconds)))
+      guard (error as? TransportError)?.isUnsent == true, length > Self.shortestPause else {
+        try await time.sleep(length)
+        return true
+      }
+      try await time.sleep(Self.shortestPause)
+      try await sleep(length - Self.shortestPause, orUntil: answers)
       return true
     } catch { return false }
+  }
+
+  /// A pause ends after this time if the server could not be reached, and has answered another request since then. A server
+  /// that answers on open connections and refuses new ones is asked no more often.
+  private static let shortestPause = Duration.seconds(1)
+
+  private func sleep(_ duration: Duration, orUntil answers: AsyncStream<Void>) async throws {
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask { [time] in try await time.sleep(duration) }
+      group.addTask { for await _ in answers { return } }
+      try await group.next()
+      group.cancelAll()
+    }
+    try Task.checkCancellation()
   }
 }
 
