@@ -92,6 +92,8 @@ let package = Package(
     .target(name: "ZDCServerSQLite", dependencies: ["ZDCServer", "ZDCProtocol", grdb, sqlite, logging]),
     // In-memory versions of both stores, for tests.
     .target(name: "ZDCServerMemory", dependencies: ["ZDCServer", "ZDCProtocol"]),
+    // Large content in an S3 object store.
+    .target(name: "ZDCServerS3", dependencies: [crypto, httpClient]),
     .executableTarget(
       name: "zdc-server",
       dependencies: ["ZDCServer", "ZDCServerSQLite", arguments, logging, lifecycle, unixSignals]),
@@ -136,7 +138,8 @@ let package = Package(
     .testTarget(
       name: "ZDCServerTests",
       dependencies: [
-        "ZDCServer", "ZDCServerSQLite", "ZDCServerMemory", "ZDCProtocol", "zdc-server", crypto, grdb, sqlite,
+        "ZDCServer", "ZDCServerSQLite", "ZDCServerMemory", "ZDCServerS3", "ZDCProtocol", "zdc-server", crypto, grdb,
+        sqlite,
         httpClient, logging,
       ], exclude: ["Fixture/FolderOfVersion7"]),
     .testTarget(

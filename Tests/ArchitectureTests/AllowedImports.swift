@@ -70,6 +70,8 @@ enum AllowedImports {
     "ZDCServerSQLite": TargetRule(
       ours: ["ZDCServer", "ZDCProtocol"], others: ["GRDB", "GRDBSQLite", "Logging"]),
     "ZDCServerMemory": TargetRule(ours: ["ZDCServer", "ZDCProtocol"]),
+    "ZDCServerS3": TargetRule(
+      ours: [], others: ["Crypto", "AsyncHTTPClient"], reachable: nio),
     "zdc-server": TargetRule(
       ours: ["ZDCServer", "ZDCServerSQLite"],
       others: ["ArgumentParser", "Logging", "ServiceLifecycle", "UnixSignals"]),
