@@ -93,10 +93,10 @@ let package = Package(
     // In-memory versions of both stores, for tests.
     .target(name: "ZDCServerMemory", dependencies: ["ZDCServer", "ZDCProtocol"]),
     // Large content in an S3 object store.
-    .target(name: "ZDCServerS3", dependencies: [crypto, httpClient]),
+    .target(name: "ZDCServerS3", dependencies: ["ZDCServer", "ZDCProtocol", crypto, httpClient]),
     .executableTarget(
       name: "zdc-server",
-      dependencies: ["ZDCServer", "ZDCServerSQLite", arguments, logging, lifecycle, unixSignals]),
+      dependencies: ["ZDCServer", "ZDCServerS3", "ZDCServerSQLite", arguments, logging, lifecycle, unixSignals]),
     // Implementation of the zdc commands; the executable only parses their arguments.
     .target(name: "ZDCCommands", dependencies: ["ZeroDarkCloud", "ZDCProtocol", "ZDCTreesystem", logging]),
     .executableTarget(name: "zdc", dependencies: ["ZDCCommands", arguments]),

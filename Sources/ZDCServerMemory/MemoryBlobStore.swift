@@ -34,6 +34,8 @@ package final class MemoryBlobStore: BlobStore {
 
   package init() {}
 
+  package var buffersParts: Bool { false }
+
   package func openPart(_ blob: BlobID, index: Int, cipherLength: UInt64) async throws -> any BlobPartWriter {
     blobs.withLock { $0[blob] = $0[blob] ?? Blob() }
     return PartWriter(index: index, cipherLength: cipherLength) { part in
@@ -50,12 +52,10 @@ package final class MemoryBlobStore: BlobStore {
     return ContentRoot(reinterpreting: builder.root)
   }
 
-  package func storedBytes(_ blob: BlobID) async throws -> UInt64 { UInt64(try stored(blob).count) }
-
-  package func read(_ blob: BlobID, range: Range<UInt64>) async throws -> [UInt8] {
-    let bytes = try stored(blob).bytes(in: Int(range.lowerBound)..<Int(range.upperBound))
-    guard bytes.count == range.count else { throw BlobLost() }
-    return bytes
+  package func open(_ blob: BlobID, range: Range<UInt64>) async throws -> any BlobReader {
+    let stored = try stored(blob)
+    guard stored.count >= range.upperBound else { throw BlobLost() }
+    return Reader(stored, Int(range.lowerBound)..<Int(range.upperBound))
   }
 
   package func leafHashes(_ blob: BlobID, first: UInt64, count: Int) async throws -> [UInt8] {
@@ -70,11 +70,15 @@ package final class MemoryBlobStore: BlobStore {
     return try proof.bytes(of: subtrees)
   }
 
-  package func remove(_ blob: BlobID) async throws { blobs.withLock { $0[blob] = nil } }
+  package func remove(_ gone: [BlobID]) async throws {
+    blobs.withLock { blobs in for blob in gone { blobs[blob] = nil } }
+  }
 
   package func probeFreeSpace() async throws {}
 
-  package func all() async throws -> [BlobID] { blobs.withLock { Array($0.keys) } }
+  package func forEachBatch(_ body: @Sendable ([BlobID]) async throws -> Void) async throws {
+    try await body(blobs.withLock { Array($0.keys) })
+  }
 
   private func stored(_ blob: BlobID) throws -> Blob {
     guard let stored = blobs.withLock({ $0[blob] }) else { throw BlobLost() }
@@ -84,6 +88,26 @@ package final class MemoryBlobStore: BlobStore {
   private static func slice(_ bytes: [UInt8], _ range: Range<Int>) throws -> [UInt8] {
     guard range.upperBound <= bytes.count else { throw BlobLost() }
     return Array(bytes[range])
+  }
+}
+
+private final class Reader: BlobReader {
+  private static let slice = 256 << 10
+  private let blob: MemoryBlobStore.Blob
+  private let rest: Mutex<Range<Int>>
+
+  init(_ blob: MemoryBlobStore.Blob, _ range: Range<Int>) {
+    self.blob = blob
+    rest = Mutex(range)
+  }
+
+  func next() async throws -> [UInt8]? {
+    let slice = rest.withLock { rest in
+      let slice = rest.prefix(Self.slice)
+      rest = slice.upperBound..<rest.upperBound
+      return slice
+    }
+    return slice.isEmpty ? nil : blob.bytes(in: slice)
   }
 }
 

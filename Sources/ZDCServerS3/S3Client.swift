@@ -71,13 +71,15 @@ final class S3Client: Sendable {
   ///
   /// - Throws: ``S3Failure``, or `CancellationError`.
   func send(_ request: S3Request) async throws -> HTTPClientResponse {
-    try await retrying { try await self.sendOnce(request) }
+    let hash = SignatureV4.hash(of: request.body)
+    return try await retrying { try await self.sendOnce(request, hash) }
   }
 
   /// Sends a request and returns the answer's body. A body that breaks off counts as a failed attempt.
   func collect(_ request: S3Request, upTo limit: Int) async throws -> [UInt8] {
-    try await retrying {
-      try await self.body(of: try await self.sendOnce(request), upTo: limit, operation: request.operation)
+    let hash = SignatureV4.hash(of: request.body)
+    return try await retrying {
+      try await self.body(of: try await self.sendOnce(request, hash), upTo: limit, operation: request.operation)
     }
   }
 
@@ -100,10 +102,10 @@ final class S3Client: Sendable {
     }
   }
 
-  private func sendOnce(_ request: S3Request) async throws -> HTTPClientResponse {
+  private func sendOnce(_ request: S3Request, _ bodyHash: String) async throws -> HTTPClientResponse {
     let response: HTTPClientResponse
     do {
-      response = try await client.execute(signed(request), timeout: .init(bounds.attempt))
+      response = try await client.execute(signed(request, bodyHash), timeout: .init(bounds.attempt))
     } catch { throw try Self.failure(error, request.operation) }
     guard !(200..<300).contains(response.status.code) else { return response }
     let bytes = (try? await body(of: response, upTo: Self.longestError, operation: request.operation)) ?? []
@@ -132,10 +134,9 @@ final class S3Client: Sendable {
     return S3Failure(code: code, operation: operation)
   }
 
-  private func signed(_ request: S3Request) -> HTTPClientRequest {
+  private func signed(_ request: S3Request, _ hash: String) -> HTTPClientRequest {
     let date = now().formatted(Self.dateFormat)
     let path = "/\(address.bucket)" + (request.key.isEmpty ? "" : "/\(request.key)")
-    let hash = SignatureV4.hash(of: request.body)
     var headers =
       request.headers + [
         ("host", address.authority), ("x-amz-content-sha256", hash), ("x-amz-date", date),

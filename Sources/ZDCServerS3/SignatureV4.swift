@@ -1,5 +1,12 @@
 internal import Crypto
 internal import NIOCore
+internal import ZDCProtocol
+
+#if canImport(FoundationEssentials)
+  internal import FoundationEssentials
+#else
+  internal import Foundation
+#endif
 
 /// AWS Signature Version 4, with the signature in the `Authorization` header.
 ///
@@ -32,7 +39,7 @@ struct SignatureV4: Sendable {
     let signature = HMAC<SHA256>.authenticationCode(for: Array(text.utf8), using: signingKey(day: date.prefix(8)))
     return """
       AWS4-HMAC-SHA256 Credential=\(credentials.keyID)/\(scope),\
-      SignedHeaders=\(Self.signedNames(message.headers)),Signature=\(Self.hexadecimal(signature))
+      SignedHeaders=\(Self.signedNames(message.headers)),Signature=\(hexadecimal(signature))
       """
   }
 
@@ -79,9 +86,10 @@ struct SignatureV4: Sendable {
     return hexadecimal(hash.finalize())
   }
 
-  static func hexadecimal(_ bytes: some Sequence<UInt8>) -> String {
-    let digits = Array("0123456789abcdef")
-    return String(bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] })
+  /// The value of the header `Content-MD5`, which a deletion of several objects must have.
+  static func md5(of bytes: ByteBuffer) -> String {
+    let digest = bytes.withUnsafeReadableBytes { Insecure.MD5.hash(data: $0) }
+    return Data(digest).base64EncodedString()
   }
 
   private static func signedNames(_ headers: [(name: String, value: String)]) -> String {

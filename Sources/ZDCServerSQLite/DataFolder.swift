@@ -11,12 +11,14 @@ package import ZDCServer
 package final class DataFolder: Sendable {
   package let metadata: SQLiteStore
   package let blobs: FolderBlobStore
+  let path: String
   private let lock: OpenFile
 
   /// Opens a folder, or creates it.
   ///
   /// - Throws: ``StoreOpenError``.
   package init(path: String) throws {
+    self.path = path
     try Self.create(path)
     lock = try Self.lock(path)
     metadata = try SQLiteStore(path: path + "/zdc.sqlite")

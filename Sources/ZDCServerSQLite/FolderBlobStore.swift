@@ -30,13 +30,13 @@ package final class FolderBlobStore: BlobStore {
     } catch { throw StoreOpenError(.cannotCreate, path: folder) }
   }
 
+  package var buffersParts: Bool { false }
+
   private func content(_ blob: BlobID) -> String { "\(folder)/\(blob.text).content" }
   private func leaves(_ blob: BlobID) -> String { "\(folder)/\(blob.text).leaves" }
 
   private func blocking<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
-    try await withCheckedThrowingContinuation { continuation in
-      queue.async { continuation.resume(with: Result { try body() }) }
-    }
+    try await queue.blocking(body)
   }
 
   package func openPart(_ blob: BlobID, index: Int, cipherLength: UInt64) async throws -> any BlobPartWriter {
@@ -98,9 +98,14 @@ package final class FolderBlobStore: BlobStore {
     }
   }
 
-  package func storedBytes(_ blob: BlobID) async throws -> UInt64 {
+  package func open(_ blob: BlobID, range: Range<UInt64>) async throws -> any BlobReader {
     let path = content(blob)
-    return try await stored { try OpenFile(path, .read).size() }
+    let queue = queue
+    return try await stored {
+      let file = try OpenFile(path, .read)
+      guard try file.size() >= range.upperBound else { throw BlobLost() }
+      return FileReader(file: file, range: range, queue: queue)
+    }
   }
 
   /// Reports a file that is missing or too short as lost.
@@ -110,20 +115,19 @@ package final class FolderBlobStore: BlobStore {
     } catch StoreError.damaged { throw BlobLost() }
   }
 
-  package func read(_ blob: BlobID, range: Range<UInt64>) async throws -> [UInt8] {
-    let path = content(blob)
-    return try await blocking { try OpenFile(path, .read).read(at: range.lowerBound, count: range.count) }
-  }
-
   package func leafHashes(_ blob: BlobID, first: UInt64, count: Int) async throws -> [UInt8] {
     let path = leaves(blob)
     return try await stored { try OpenFile(path, .read).read(at: first * 32, count: count * 32) }
   }
 
-  package func remove(_ blob: BlobID) async throws {
-    names.forget(blob)
-    let paths = [content(blob), leaves(blob)]
-    try await blocking { for path in paths { try OpenFile.remove(path) } }
+  package func remove(_ blobs: [BlobID]) async throws {
+    for blob in blobs { names.forget(blob) }
+    let paths = blobs.flatMap { [content($0), leaves($0)] }
+    try await blocking {
+      // A file that cannot be removed does not keep the others.
+      let outcomes = paths.map { path in Result { try OpenFile.remove(path) } }
+      for outcome in outcomes { try outcome.get() }
+    }
   }
 
   /// The file that ``probeFreeSpace()`` writes to find out whether there is room, and removes immediately.
@@ -139,13 +143,38 @@ package final class FolderBlobStore: BlobStore {
     }
   }
 
-  package func all() async throws -> [BlobID] {
+  package func forEachBatch(_ body: @Sendable ([BlobID]) async throws -> Void) async throws {
     let folder = folder
-    return try await blocking {
+    let all = try await blocking {
       // A server that was killed between creating the two files leaves only one of them.
       let names = try FileManager.default.contentsOfDirectory(atPath: folder)
       return Array(Set(names.compactMap { $0.split(separator: ".").first.flatMap { BlobID(text: $0) } }))
     }
+    try await body(all)
+  }
+}
+
+/// Reads a range of a file in slices.
+private final class FileReader: BlobReader {
+  private static let slice = 256 << 10
+  private let file: OpenFile
+  private let queue: DispatchQueue
+  private let rest: Mutex<Range<UInt64>>
+
+  init(file: OpenFile, range: Range<UInt64>, queue: DispatchQueue) {
+    self.file = file
+    self.queue = queue
+    rest = Mutex(range)
+  }
+
+  func next() async throws -> [UInt8]? {
+    let slice = rest.withLock { rest in
+      let slice = rest.prefix(Self.slice)
+      rest = slice.upperBound..<rest.upperBound
+      return slice
+    }
+    guard !slice.isEmpty else { return nil }
+    return try await queue.blocking { try self.file.read(at: slice.lowerBound, count: slice.count) }
   }
 }
 
@@ -153,14 +182,11 @@ package final class FolderBlobStore: BlobStore {
 private final class PartWriter: BlobPartWriter {
   private struct State {
     var position: UInt64
-    var leaf: UInt64
-    var leafHasher = MerkleTree.LeafHasher()
-    var leafHashes: [UInt8] = []
+    var hasher: PartHasher
   }
 
   private let content: OpenFile
   private let leaves: OpenFile
-  private let cipherLength: UInt64
   private let firstLeaf: UInt64
   private let queue: DispatchQueue
   private let state: Mutex<State>
@@ -168,39 +194,25 @@ private final class PartWriter: BlobPartWriter {
   init(content: OpenFile, leaves: OpenFile, index: Int, cipherLength: UInt64, queue: DispatchQueue) {
     self.content = content
     self.leaves = leaves
-    self.cipherLength = cipherLength
     self.queue = queue
     firstLeaf = UInt64(index) * ContentGeometry.leavesPerPart(cipherLength: cipherLength)
     let start = ContentGeometry.partRange(index, cipherLength: cipherLength).lowerBound
-    state = Mutex(State(position: start, leaf: firstLeaf))
+    state = Mutex(State(position: start, hasher: PartHasher(index: index, cipherLength: cipherLength)))
   }
 
   func write(_ bytes: [UInt8]) async throws {
-    try await blocking { try self.state.withLock { try self.append(bytes, to: &$0) } }
-  }
-
-  private func append(_ bytes: [UInt8], to state: inout State) throws {
-    try content.write(bytes, at: state.position)
-    var rest = bytes[...]
-    while !rest.isEmpty {
-      let end = ContentGeometry.leafRange(state.leaf, cipherLength: cipherLength).upperBound
-      let piece = rest.prefix(Int(end - state.position))
-      state.leafHasher.update(piece)
-      state.position += UInt64(piece.count)
-      rest = rest.dropFirst(piece.count)
-      if state.position == end { closeLeaf(&state) }
+    try await queue.blocking {
+      try self.state.withLock { state in
+        try self.content.write(bytes, at: state.position)
+        state.hasher.update(bytes)
+        state.position += UInt64(bytes.count)
+      }
     }
   }
 
-  private func closeLeaf(_ state: inout State) {
-    state.leafHashes += state.leafHasher.finalize().bytes
-    state.leafHasher = MerkleTree.LeafHasher()
-    state.leaf += 1
-  }
-
   func finish() async throws -> [UInt8] {
-    try await blocking {
-      let hashes = self.state.withLock { $0.leafHashes }
+    try await queue.blocking {
+      let hashes = self.state.withLock { $0.hasher.leafHashes }
       try self.leaves.write(hashes, at: self.firstLeaf * 32)
       try self.content.synchronize()
       try self.leaves.synchronize()
@@ -209,10 +221,13 @@ private final class PartWriter: BlobPartWriter {
   }
 
   func abandon() async {}
+}
 
-  private func blocking<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
+extension DispatchQueue {
+  /// Runs a call that blocks on this queue.
+  fileprivate func blocking<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
     try await withCheckedThrowingContinuation { continuation in
-      queue.async { continuation.resume(with: Result { try body() }) }
+      async { continuation.resume(with: Result { try body() }) }
     }
   }
 }

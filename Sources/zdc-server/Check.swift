@@ -81,11 +81,12 @@ private final class CheckPrinter {
     if let failure { throw failure }
     guard !isJSON else { return try show(SummaryLine(summary: .init(report))) }
     let verdict = report.isClean ? "no damage" : "\(report.damage) damaged"
+    let elsewhere = report.elsewhere > 0 ? ", \(report.elsewhere) not checked in the object store" : ""
     let waste = report.waste > 0 ? ", \(report.waste) to collect" : ""
     print(
       """
       checked \(report.users) users, \(report.zones) zones, \(report.commits) commits, \(report.nodes) nodes, \
-      \(report.records) records, \(report.blobs) content blobs with \(report.contentBytes) bytes: \(verdict)\(waste)
+      \(report.records) records, \(report.blobs) content blobs with \(report.contentBytes) bytes: \(verdict)\(waste)\(elsewhere)
       """)
   }
 
@@ -106,14 +107,14 @@ private struct FindingLine: Encodable {
 private struct SummaryLine: Encodable {
   struct Counts: Encodable {
     var clean: Bool
-    var damage, waste, users, zones, commits, nodes, records, contents, contentBytes: UInt64
+    var damage, waste, users, zones, commits, nodes, records, contents, contentBytes, elsewhere: UInt64
 
     init(_ report: CheckReport) {
       clean = report.isClean
       (damage, waste) = (report.damage, report.waste)
       (users, zones, commits) = (report.users, report.zones, report.commits)
       (nodes, records) = (report.nodes, report.records)
-      (contents, contentBytes) = (report.blobs, report.contentBytes)
+      (contents, contentBytes, elsewhere) = (report.blobs, report.contentBytes, report.elsewhere)
     }
   }
 

@@ -19,11 +19,11 @@ enum ExitStatus: Int32 {
       1   check: damage found
       64  wrong command line
       65  the database or a TLS file is damaged, or a newer server wrote the database
-      66  a file named on the command line does not exist; check: the data folder does not exist
-      69  the address or the data folder is in use
+      66  a file or bucket named on the command line does not exist; check: the data folder does not exist
+      69  the address, the data folder or the bucket is in use, or the object store does not answer
       70  the server failed
       73  the data folder cannot be created
-      77  no permission
+      77  no permission, or the object store refuses the key
     """
 
   var code: ExitCode { ExitCode(rawValue) }

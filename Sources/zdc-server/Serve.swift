@@ -23,6 +23,8 @@ struct Serve: AsyncParsableCommand {
   @Option(name: .long, help: "The data folder; created if it does not exist.")
   var data: String
 
+  @OptionGroup var blobOptions: BlobOptions
+
   @Option(name: .long, help: "Address and port; port 0 lets the system choose.")
   var listen = "127.0.0.1:7342"
 
@@ -111,10 +113,11 @@ struct Serve: AsyncParsableCommand {
     for warning in ServeWarnings.all(settings, hasInvites: inviteFile != nil) { logger.warning("\(warning)") }
     let folder: DataFolder
     do { folder = try DataFolder(path: data) } catch let error as StoreOpenError { throw Failure(error) }
+    let blobs = try await blobOptions.store(beside: folder)
     let scheme = settings.tls == nil ? "http" : "https"
     let shownHost = settings.host.contains(":") ? "[\(settings.host)]" : settings.host
     let server = Server(
-      configuration: settings, metadata: folder.metadata, blobs: folder.blobs, logger: logger,
+      configuration: settings, metadata: folder.metadata, blobs: blobs, logger: logger,
       onReady: { port in
         FileHandle.standardOutput.write(Data("zdc-server listening on \(scheme)://\(shownHost):\(port)\n".utf8))
       })

@@ -71,9 +71,9 @@ enum AllowedImports {
       ours: ["ZDCServer", "ZDCProtocol"], others: ["GRDB", "GRDBSQLite", "Logging"]),
     "ZDCServerMemory": TargetRule(ours: ["ZDCServer", "ZDCProtocol"]),
     "ZDCServerS3": TargetRule(
-      ours: [], others: ["Crypto", "AsyncHTTPClient"], reachable: nio),
+      ours: ["ZDCServer", "ZDCProtocol"], others: ["Crypto", "AsyncHTTPClient"], reachable: nio),
     "zdc-server": TargetRule(
-      ours: ["ZDCServer", "ZDCServerSQLite"],
+      ours: ["ZDCServer", "ZDCServerS3", "ZDCServerSQLite"],
       others: ["ArgumentParser", "Logging", "ServiceLifecycle", "UnixSignals"]),
     "ZDCCommands": TargetRule(ours: ["ZeroDarkCloud", "ZDCProtocol", "ZDCTreesystem"], others: ["Logging"]),
     "zdc": TargetRule(ours: ["ZDCCommands"], others: ["ArgumentParser"]),

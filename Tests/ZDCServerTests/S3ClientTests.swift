@@ -99,3 +99,75 @@ import Testing
     #expect(pause() == nil)
   }
 }
+
+/// Streams and pieces, without a store.
+@Suite struct S3ReadingTests {
+  private static func reader(_ store: ScriptedStore, _ range: Range<UInt64>) async throws -> S3BlobReader {
+    let client = S3Client(
+      address: try S3Address("s3+http://blobs@127.0.0.1:\(store.port)"),
+      credentials: S3Credentials(keyID: "id", secret: "secret"), region: "r")
+    return try await S3BlobReader(client, key: "c/x", range: range)
+  }
+
+  private static func all(_ reader: S3BlobReader) async throws -> [UInt8] {
+    var bytes: [UInt8] = []
+    while let slice = try await reader.next() { bytes += slice }
+    return bytes
+  }
+
+  /// `cutBody` sends one of 100 bytes.
+  @Test func aStreamThatBreaksContinues() async throws {
+    try await ScriptedStore.with([.cutBody, .answer(503, ""), .answer(206, String(repeating: "1", count: 99))]) {
+      store in
+      let bytes = try await Self.all(Self.reader(store, 7..<107))
+      #expect(bytes == Array(repeating: UInt8(ascii: "1"), count: 100))
+      #expect(store.requests.map { $0.lowercased().contains("range: bytes=7-106") } == [true, false, false])
+      #expect(store.requests.last?.lowercased().contains("range: bytes=8-106") == true)
+    }
+  }
+
+  @Test func anObjectThatBecameShorterEndsTheStream() async throws {
+    try await ScriptedStore.with([.cutBody, .answer(206, "11")]) { store in
+      let reader = try await Self.reader(store, 0..<100)
+      await #expect(throws: (any Error).self) { try await Self.all(reader) }
+    }
+  }
+
+  @Test func aShorterObjectIsLost() async throws {
+    try await ScriptedStore.with([.answer(206, "12345")]) { store in
+      let failure = await #expect(throws: S3Failure.self) { try await Self.reader(store, 0..<6) }
+      #expect(failure?.isMissing == true)
+    }
+  }
+
+  @Test func rangesAreJoined_andFoundAgain() throws {
+    let runs = ByteRuns(joining: [90..<100, 0..<10, 10..<12, 15..<20, 5..<8, 50..<50], gap: 3)
+    #expect(runs.ranges == [0..<20, 90..<100])
+    let pieces = runs.ranges.map { range in range.map { UInt8($0) } }
+    #expect(try runs.bytes(at: 15, count: 5, in: pieces) == [15, 16, 17, 18, 19])
+    #expect(try runs.bytes(at: 90, count: 10, in: pieces) == Array(90..<100))
+    #expect(try runs.bytes(at: 300, count: 0, in: pieces) == [])
+    for (offset, count) in [(19, 2), (50, 1), (95, 6)] as [(UInt64, Int)] {
+      #expect(throws: ByteRuns.NotThere.self) { try runs.bytes(at: offset, count: count, in: pieces) }
+    }
+  }
+
+  @Test func resultsKeepTheOrderOfTheirItems_andFewRunAtOnce() async throws {
+    let running = Mutex((now: 0, most: 0))
+    let results = try await concurrently(Array(0..<100), limit: 5) { item in
+      running.withLock { $0 = ($0.now + 1, max($0.most, $0.now + 1)) }
+      await Task.yield()
+      running.withLock { $0.now -= 1 }
+      return item * 2
+    }
+    #expect(results == (0..<100).map { $0 * 2 })
+    #expect(running.withLock { $0.most } <= 5)
+  }
+
+  @Test func anErrorAmongMany_isThatOfAll() async {
+    struct Odd: Error {}
+    await #expect(throws: Odd.self) {
+      try await concurrently(Array(0..<40), limit: 4) { if $0 == 30 { throw Odd() } }
+    }
+  }
+}

@@ -1,6 +1,7 @@
 import Crypto
 import NIOCore
 import Testing
+import ZDCProtocol
 
 @testable import ZDCServerS3
 
@@ -54,7 +55,7 @@ import Testing
   @Test func publishedSigningKey() {
     let credentials = S3Credentials(keyID: "AKIDEXAMPLE", secret: "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY")
     let signer = SignatureV4(credentials: credentials, region: "us-east-1", service: "iam")
-    let key = signer.signingKey(day: "20150830").withUnsafeBytes { SignatureV4.hexadecimal($0) }
+    let key = signer.signingKey(day: "20150830").withUnsafeBytes { hexadecimal($0) }
     #expect(key == "c4afb1cc5771d871763a393e44b703571b55cc28424d1a5e86da6ed3c154a4b9")
   }
 

@@ -61,7 +61,7 @@ struct Reaper {
     try await removeClosedAccounts(closedBefore: now - min(now, bounds.closedAccountMs))
     try await core.metadata.write([.upkeep]) { try $0.removeExpiredSessions(now: now) }
     core.sessions.remove { $0.expiresMs <= now }
-    await core.removeFiles(of: try await core.blobs.all())
+    try await core.blobs.forEachBatch { await core.removeFiles(of: $0) }
   }
 
   private func removeRequests(receivedBefore: UInt64) async throws {

@@ -5,26 +5,33 @@ internal import ZDCProtocol
 extension ServerCore {
   /// Removes files whose rows no longer exist. The next collection retries files that cannot be removed now.
   func removeFiles(of gone: [BlobID]) async {
-    for blob in gone {
-      do { try await removeFile(of: blob) } catch { logger.warning("upkeep failed", metadata: ["step": "remove"]) }
+    for start in stride(from: 0, to: gone.count, by: Self.removalBatch) {
+      let batch = Array(gone[start..<min(start + Self.removalBatch, gone.count)])
+      do { try await removeBatch(batch) } catch { logger.warning("upkeep failed", metadata: ["step": "remove"]) }
     }
   }
 
-  /// Checks for the row before the claim too: most files that a scan finds are in use, and claiming an upload makes the
-  /// server refuse its next part.
-  private func removeFile(of blob: BlobID) async throws {
-    guard try await isUnknown(blob), await coordination.claimRemoval(of: blob) else { return }
+  private static let removalBatch: Int = 100
+
+  /// Checks for the rows before the claims too: most files that a scan finds are in use, and claiming an upload makes
+  /// the server refuse its next part.
+  private func removeBatch(_ blobs: [BlobID]) async throws {
+    var claimed: [BlobID] = []
+    let outcome: Result<Void, any Error>
     do {
-      if try await isUnknown(blob) { try await blobs.remove(blob) }
-    } catch {
-      await coordination.releaseRemoval(of: blob)
-      throw error
-    }
-    await coordination.releaseRemoval(of: blob)
+      for blob in try await unknown(blobs) where await coordination.claimRemoval(of: blob) { claimed.append(blob) }
+      let gone = try await unknown(claimed)
+      if !gone.isEmpty { try await self.blobs.remove(gone) }
+      outcome = .success(())
+    } catch { outcome = .failure(error) }
+    for blob in claimed { await coordination.releaseRemoval(of: blob) }
+    try outcome.get()
   }
 
-  private func isUnknown(_ blob: BlobID) async throws -> Bool {
-    try await metadata.read { try $0.file(blob) } == nil
+  /// Returns the blobs without a row.
+  private func unknown(_ blobs: [BlobID]) async throws -> [BlobID] {
+    guard !blobs.isEmpty else { return [] }
+    return try await metadata.read { reader in try blobs.filter { try reader.file($0) == nil } }
   }
 
   /// Returns whether the disk has room for a small commit and a small part.

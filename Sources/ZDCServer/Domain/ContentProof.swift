@@ -39,6 +39,19 @@ package struct ContentProof {
     self.read = read
   }
 
+  /// Returns the ranges of the file that ``bytes(of:)`` will read.
+  package static func ranges(
+    of subtrees: [Range<UInt64>], leafCount: UInt64, storedBytes: UInt64
+  ) throws -> [Range<UInt64>] {
+    var ranges: [Range<UInt64>] = []
+    let recorder = ContentProof(leafCount: leafCount, storedBytes: storedBytes) { offset, count in
+      ranges.append(offset..<offset + UInt64(count))
+      return [UInt8](repeating: 0, count: count)
+    }
+    _ = try recorder.bytes(of: subtrees)
+    return ranges
+  }
+
   /// Returns the roots of these subtrees, 32 bytes each.
   package func bytes(of subtrees: [Range<UInt64>]) throws -> [UInt8] {
     try subtrees.flatMap { try root(of: $0).bytes }

@@ -38,6 +38,10 @@ struct RenderErrors: RouterMiddleware {
     case is StorageFull:
       core.setFull(true)
       return ServerError(.storageFull, "the server's disk is full", retryable: true, retryAfterMs: 10_000)
+    case let failure as BlobStoreFailure:
+      core.logger.error("the blob store failed", metadata: ["reason": "\(failure)"])
+      return ServerError(
+        .internalError, "the server cannot reach its stored content", retryable: true, retryAfterMs: 5_000)
     case let damage as RecordDamaged:
       core.logger.error(
         "a stored record does not have its hash; stop the server and run zdc-server check",

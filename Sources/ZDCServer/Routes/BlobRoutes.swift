@@ -64,12 +64,13 @@ enum BlobRoutes {
     }
   }
 
-  /// Streams a part into its file; holds at most four leaves in memory.
+  /// Streams a part into the store; holds at most four leaves in memory, or the whole part if the store does.
   private static func receive(
     _ call: Call, blob: BlobID, index: Int, cipherLength: UInt64, count: Int, hash: [UInt8]
   ) async throws {
     let wrongLength = ServerError(.invalidRequest, "the part has \(count) bytes")
     if let stated = call.request.headers[.contentLength].flatMap(Int.init), stated != count { throw wrongLength }
+    if call.core.blobs.buffersParts { try call.share.take(count) }
     let writer = try await call.core.blobs.openPart(blob, index: index, cipherLength: cipherLength)
     do {
       var pending: [UInt8] = []
@@ -118,7 +119,9 @@ enum BlobRoutes {
     } catch {
       // If the upload was aborted in the meantime, the store is not at fault.
       _ = try await call.read { try Blobs.ready(row.id, user: user, in: $0) }
-      throw error
+      guard error is BlobLost else { throw error }
+      call.core.logger.error("parts of an upload are lost")
+      throw ServerError(.blobGone, "the server has lost parts of this upload")
     }
   }
 
@@ -198,28 +201,21 @@ enum BlobRoutes {
       return ResponseBody(byteBuffer: ByteBuffer(bytes: bytes[Int(range.lowerBound)..<Int(range.upperBound)]))
     }
     // Once the response head is sent, an error can only close the connection.
-    try await stored(call) { blobs in
-      guard try await blobs.storedBytes(row.id) >= range.upperBound else { throw BlobLost() }
-    }
-    let blobs = call.core.blobs
+    let reader = try await stored(call) { try await $0.open(row.id, range: range) }
     let channel = call.context.channel
     let metrics = call.core.metrics
     return ResponseBody(contentLength: Int(range.count)) { writer in
-      var position = range.lowerBound
-      while position < range.upperBound {
-        let end = min(position + UInt64(downloadSlice), range.upperBound)
-        let bytes = try await blobs.read(row.id, range: position..<end)
+      var remaining = range.count
+      while let bytes = try await reader.next() {
         try await writer.write(ByteBuffer(bytes: bytes))
         metrics.countBytes(out: bytes.count)
-        position = end
+        remaining -= bytes.count
         // NB: over TLS, the writer applies no backpressure on its own; without this, a slow reader fills the memory.
-        if position < range.upperBound { try await channel.untilWritable() }
+        if remaining > 0 { try await channel.untilWritable() }
       }
       try await writer.finish(nil)
     }
   }
-
-  private static let downloadSlice = 256 << 10
 }
 
 /// A single range: `bytes=a-b`, `bytes=a-` or `bytes=-n`. Multiple ranges are not supported.

@@ -4,18 +4,22 @@ package import ZDCProtocol
 ///
 /// Contract: a finished part is durable; the file exists durably before its first part is acknowledged. The caller has
 /// checked offsets and lengths. Calls about one part are not concurrent; calls about different parts may be.
+///
+/// Any function may throw ``BlobStoreFailure``, and those that write ``StorageFull``.
 package protocol BlobStore: Sendable {
-  /// Opens one part for writing in place, slice by slice.
+  /// Whether a part stays in memory until it is finished. The server then counts it as a body in memory.
+  var buffersParts: Bool { get }
+  /// Opens one part for writing, slice by slice.
   func openPart(_ blob: BlobID, index: Int, cipherLength: UInt64) async throws -> any BlobPartWriter
-  /// Returns the Merkle root over all leaf hashes of a blob whose parts are all present. Makes the hashes that proofs
-  /// need durable.
-  func contentRoot(_ blob: BlobID, cipherLength: UInt64) async throws -> ContentRoot
-  /// Returns the number of contiguous bytes stored from the first; less than the content's length if the file is
-  /// damaged.
+  /// Ends an upload whose parts are all present, and returns the Merkle root over all leaf hashes. Makes the hashes that
+  /// proofs need durable. May be repeated, whatever the outcome was.
   ///
-  /// - Throws: ``BlobLost`` if nothing is stored.
-  func storedBytes(_ blob: BlobID) async throws -> UInt64
-  func read(_ blob: BlobID, range: Range<UInt64>) async throws -> [UInt8]
+  /// - Throws: ``BlobLost`` if a part is missing.
+  func contentRoot(_ blob: BlobID, cipherLength: UInt64) async throws -> ContentRoot
+  /// Opens a range of a complete blob for reading.
+  ///
+  /// - Throws: ``BlobLost`` if nothing is stored, or if it ends before the range does.
+  func open(_ blob: BlobID, range: Range<UInt64>) async throws -> any BlobReader
   /// Returns `count` leaf hashes from leaf `first`, 32 bytes each.
   ///
   /// - Throws: ``BlobLost`` if they are missing.
@@ -24,13 +28,22 @@ package protocol BlobStore: Sendable {
   ///
   /// - Throws: ``BlobLost`` if the hashes are missing.
   func proof(_ blob: BlobID, of subtrees: [Range<UInt64>], leafCount: UInt64) async throws -> [UInt8]
-  func remove(_ blob: BlobID) async throws
+  /// Removes everything that is stored of these blobs. Blobs of which nothing is stored are no error.
+  func remove(_ blobs: [BlobID]) async throws
   /// Checks whether the disk has room, by writing.
   ///
   /// - Throws: ``StorageFull`` if it does not.
   func probeFreeSpace() async throws
-  /// Returns all blobs that have a file.
-  func all() async throws -> [BlobID]
+  /// Calls `body` with all blobs of which anything is stored, in batches. A blob may be in several batches.
+  func forEachBatch(_ body: @Sendable ([BlobID]) async throws -> Void) async throws
+}
+
+/// A range of a blob that is being read by one task.
+package protocol BlobReader: Sendable {
+  /// Returns the next bytes, at most a few leaves, or nil after the last.
+  ///
+  /// - Throws: an error if the range ends too early.
+  func next() async throws -> [UInt8]?
 }
 
 /// Stored content, or part of it, is missing.
@@ -38,10 +51,17 @@ package struct BlobLost: Error {
   package init() {}
 }
 
+/// The store cannot be used at the moment. The description goes to the log; it has no key and no ID.
+package struct BlobStoreFailure: Error, CustomStringConvertible {
+  package let description: String
+
+  package init(_ description: String) { self.description = description }
+}
+
 package protocol BlobPartWriter: Sendable {
   /// Writes the next bytes of the part, at most a few leaves at a time.
   func write(_ bytes: [UInt8]) async throws
-  /// Makes the part and its leaf hashes durable, and returns the part's hash (`MerkleTree.partHash`).
+  /// Makes the part and its leaf hashes durable, in place of any earlier attempt, and returns the part's hash (`MerkleTree.partHash`).
   func finish() async throws -> [UInt8]
   /// Abandons the part; the next attempt overwrites the bytes written so far.
   func abandon() async

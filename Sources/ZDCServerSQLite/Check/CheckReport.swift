@@ -73,6 +73,8 @@ package struct CheckReport: Sendable, Hashable {
   package internal(set) var nodes: UInt64 = 0
   package internal(set) var records: UInt64 = 0
   package internal(set) var blobs: UInt64 = 0
+  /// Blobs in an object store, which the check does not read.
+  package internal(set) var elsewhere: UInt64 = 0
   /// Bytes of ciphertext that were read and hashed.
   package internal(set) var contentBytes: UInt64 = 0
 

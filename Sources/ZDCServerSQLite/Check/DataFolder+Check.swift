@@ -29,6 +29,7 @@ extension DataFolder {
     defer { if !hadLog { removeTraces(of: database) } }
     let version = try SQLiteStore.existingVersion(database)
     guard version > 0 else { throw StoreOpenError(.missing, path: path) }
+    let blobFolder = try objectStoreOwner(of: path) == nil ? path + "/blobs" : nil
     var configuration = GRDB.Configuration()
     configuration.readonly = true
     configuration.label = "zdc.server.check"
@@ -39,7 +40,7 @@ extension DataFolder {
       let report = try ReplayScratch.with { scratch in
         queue.unsafeRead { db in
           IntegrityCheck(
-            db, scratch: scratch, blobFolder: path + "/blobs", found: found, progress: progress
+            db, scratch: scratch, blobFolder: blobFolder, found: found, progress: progress
           ).run()
         }
       }

@@ -20,25 +20,30 @@ extension IntegrityCheck {
         let isWhole = row.unsigned(1) == blob.cipherLength && blob.state == .attached
         if !isWhole { add(.content, [.blob(blob.id)], "the small content has the wrong length") }
         report.contentBytes += row.unsigned(1)
-      } else if blob.state == .receiving {
-        try checkUpload(blob)
+      } else if let blobFolder {
+        try checkFiles(of: blob, in: blobFolder, total: total)
       } else {
-        try checkFile(blob, total: total)
+        report.elsewhere += 1
       }
       advance(.content, report.contentBytes, of: total)
       return true
     }
   }
 
-  private func open(_ blob: BlobID) -> (content: OpenFile, leaves: OpenFile)? {
-    guard let content = try? OpenFile("\(blobFolder)/\(blob.text).content", .read),
-      let leaves = try? OpenFile("\(blobFolder)/\(blob.text).leaves", .read)
-    else { return nil }
-    return (content, leaves)
+  private typealias Files = (content: OpenFile, leaves: OpenFile)
+
+  private func checkFiles(of blob: BlobRow, in folder: String, total: UInt64) throws {
+    var files: Files?
+    if let content = try? OpenFile("\(folder)/\(blob.id.text).content", .read),
+      let leaves = try? OpenFile("\(folder)/\(blob.id.text).leaves", .read)
+    {
+      files = (content, leaves)
+    }
+    if blob.state == .receiving { try checkUpload(blob, files) } else { try checkContent(blob, files, total: total) }
   }
 
-  private func checkFile(_ blob: BlobRow, total: UInt64) throws {
-    guard let files = open(blob.id) else { return add(.blobFileMissing, [.blob(blob.id)], "the file is missing") }
+  private func checkContent(_ blob: BlobRow, _ files: Files?, total: UInt64) throws {
+    guard let files else { return add(.blobFileMissing, [.blob(blob.id)], "the file is missing") }
     let leaves = ContentGeometry.leafCount(cipherLength: blob.cipherLength)
     let stored = try files.leaves.size()
     let hashes = HashFile(leafCount: leaves)
@@ -77,10 +82,10 @@ extension IntegrityCheck {
   }
 
   /// Checks that the acknowledged parts are present, with their bytes.
-  private func checkUpload(_ blob: BlobRow) throws {
+  private func checkUpload(_ blob: BlobRow, _ files: Files?) throws {
     let parts = try store.parts(of: blob)
     guard !parts.isEmpty else { return }
-    guard let files = open(blob.id) else {
+    guard let files else {
       return add(.blobFileMissing, [.blob(blob.id)], "the file of a running upload is missing")
     }
     let perPart = ContentGeometry.leavesPerPart(cipherLength: blob.cipherLength)
@@ -110,7 +115,7 @@ extension IntegrityCheck {
   /// Checks for files without a row. A killed server leaves them, and its next collection removes them.
   func checkFiles() throws {
     advance(.files, 0, of: 0)
-    guard let names = FileManager.default.enumerator(atPath: blobFolder) else { return }
+    guard let blobFolder, let names = FileManager.default.enumerator(atPath: blobFolder) else { return }
     for case let name as String in names where name != FolderBlobStore.roomFile {
       let parts = name.split(separator: ".", omittingEmptySubsequences: false)
       let isOurs = parts.count == 2 && ["content", "leaves"].contains(parts[1])

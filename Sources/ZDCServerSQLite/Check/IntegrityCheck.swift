@@ -8,7 +8,8 @@ final class IntegrityCheck {
   let db: Database
   let store: SQLiteTransaction
   let scratch: ReplayScratch
-  let blobFolder: String
+  /// Nil if large content is in an object store.
+  let blobFolder: String?
   var report = CheckReport()
   /// The number of nodes that are stored below the roots of all zones; nil if the log of one is broken.
   var reachedNodes: UInt64? = 0
@@ -17,7 +18,7 @@ final class IntegrityCheck {
   private var identities: [UserID: VerifiedIdentity?] = [:]
 
   init(
-    _ db: Database, scratch: ReplayScratch, blobFolder: String, found: @escaping (CheckFinding) -> Void,
+    _ db: Database, scratch: ReplayScratch, blobFolder: String?, found: @escaping (CheckFinding) -> Void,
     progress: @escaping (CheckProgress) -> Void
   ) {
     self.db = db

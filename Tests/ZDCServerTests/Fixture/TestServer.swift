@@ -33,7 +33,7 @@ final class TestServer: ServerClient {
   /// Runs a server around `body`; `folder` nil takes a new one and removes it. Stores in memory have its name.
   @discardableResult
   static func run<T>(
-    in folder: String? = nil, _ change: (inout Configuration) -> Void = { _ in },
+    in folder: String? = nil, blobs: (any BlobStore)? = nil, _ change: (inout Configuration) -> Void = { _ in },
     _ body: (TestServer) async throws -> T
   ) async throws -> T {
     let path = folder ?? newFolder()
@@ -45,7 +45,8 @@ final class TestServer: ServerClient {
     change(&configuration)
     let clock = TestClock()
     let log = LogCapture()
-    let stores = try TestStores.open(path)
+    var stores = try TestStores.open(path)
+    if let blobs { stores.blobs = blobs }
     let running = try await RunningServer.start(
       configuration: configuration, metadata: stores.metadata, blobs: stores.blobs, clock: clock.clock,
       logger: log.logger)

@@ -3,17 +3,20 @@ import Synchronization
 import Testing
 import ZDCServer
 import ZDCServerMemory
+import ZDCServerS3
 import ZDCServerSQLite
 
-/// The stores of a test's server: a folder, or memory with `ZDC_TEST_STORE=memory`. Every test of the server's answers
-/// runs over both.
+/// The stores of a test's server: a folder, or memory with `ZDC_TEST_STORE=memory`, or a folder and an object store with
+/// `ZDC_TEST_BLOBS=s3`. Every test of the server's answers runs over all.
 struct TestStores {
   let metadata: any MetadataStore
-  let blobs: any BlobStore
+  var blobs: any BlobStore
   /// Holds the folder's lock.
   private var folder: DataFolder?
 
   static let areInMemory = ProcessInfo.processInfo.environment["ZDC_TEST_STORE"] == "memory"
+
+  static let areInObjectStore = ProcessInfo.processInfo.environment["ZDC_TEST_BLOBS"] == "s3"
 
   /// Memory that a server left, by the name of its folder.
   private static let memories = Mutex<[String: (MemoryStore, MemoryBlobStore)]>([:])
@@ -21,6 +24,10 @@ struct TestStores {
   static func open(_ path: String) throws -> TestStores {
     guard areInMemory else {
       let folder = try DataFolder(path: path)
+      if areInObjectStore {
+        let blobs = try TestObjectStore.store(prefix: URL(fileURLWithPath: path).lastPathComponent)
+        return TestStores(metadata: folder.metadata, blobs: blobs, folder: folder)
+      }
       return TestStores(metadata: folder.metadata, blobs: folder.blobs, folder: folder)
     }
     let (metadata, blobs) = memories.withLock { memories in
@@ -33,7 +40,7 @@ struct TestStores {
 
   /// The findings of `zdc-server check` in a folder that no server uses.
   static func findings(in path: String) throws -> [CheckFinding] {
-    areInMemory ? [] : try DataFolder.check(path: path).findings
+    areInMemory || areInObjectStore ? [] : try DataFolder.check(path: path).findings
   }
 
   static func forget(_ path: String) { memories.withLock { $0[path] = nil } }
@@ -41,5 +48,7 @@ struct TestStores {
 
 extension Trait where Self == ConditionTrait {
   /// For tests that look into the data folder, damage it, or run the server's program.
-  static var needsFolder: Self { .disabled(if: TestStores.areInMemory, "these stores have no folder") }
+  static var needsFolder: Self {
+    .disabled(if: TestStores.areInMemory || TestStores.areInObjectStore, "these stores have no folder")
+  }
 }

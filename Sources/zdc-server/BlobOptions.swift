@@ -1,0 +1,79 @@
+import ArgumentParser
+import Foundation
+import ZDCServer
+import ZDCServerS3
+import ZDCServerSQLite
+
+/// The options that say where large content is stored.
+struct BlobOptions: ParsableArguments {
+  @Option(
+    name: .long,
+    help: """
+      Store large content in a bucket: s3://BUCKET@HOST[:PORT][/PREFIX]; s3+http:// for a store on this machine. \
+      The key is read from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN. (default: the data folder)
+      """)
+  var blobs: String?
+
+  @Option(name: .long, help: "The region of the bucket, for its signatures.")
+  var blobsRegion = "us-east-1"
+
+  @Option(name: .long, help: "A file with the bucket's key, a line NAME=VALUE for each variable of --blobs.")
+  var blobsKeyFile: String?
+
+  /// Opens the store for large content.
+  ///
+  /// - Throws: ``Failure``.
+  func store(beside folder: DataFolder) async throws -> any BlobStore {
+    do {
+      let owner = try folder.objectStoreOwner()
+      guard let blobs else {
+        guard owner == nil else {
+          throw Failure(.usage, "this server's large content is in an object store", hint: "give its address: --blobs")
+        }
+        return folder.blobs
+      }
+      return try await open(S3Address(blobs), owner: owner, folder)
+    } catch let error as StoreOpenError { throw Failure(error) } catch let error as S3OpenError { throw Failure(error) }
+  }
+
+  private func open(_ address: S3Address, owner: String?, _ folder: DataFolder) async throws -> any BlobStore {
+    let credentials = try credentials()
+    if let owner { return try await open(address, credentials, owner) }
+    let new = try await folder.createObjectStoreOwner()
+    do { return try await open(address, credentials, new) } catch {
+      try folder.removeObjectStoreOwner()
+      throw error
+    }
+  }
+
+  private func open(_ address: S3Address, _ key: S3Credentials, _ owner: String) async throws -> S3BlobStore {
+    try await S3BlobStore.open(address, credentials: key, region: blobsRegion, owner: owner)
+  }
+
+  private func credentials() throws -> S3Credentials {
+    guard let blobsKeyFile else { return try S3Credentials(environment: ProcessInfo.processInfo.environment) }
+    guard let bytes = FileManager.default.contents(atPath: blobsKeyFile) else {
+      throw Failure(.noInput, "cannot read \(blobsKeyFile)")
+    }
+    return try S3Credentials(file: String(decoding: bytes, as: UTF8.self))
+  }
+}
+
+extension Failure {
+  init(_ error: S3OpenError) {
+    let status: ExitStatus =
+      switch error.reason {
+      case .noCredentials, .address: .usage
+      case .refused: .noPermission
+      case .noBucket: .noInput
+      case .unavailable, .notOurs: .unavailable
+      }
+    let hint: String? =
+      switch error.reason {
+      case .noBucket: "create it; the server does not"
+      case .notOurs: "choose another bucket or prefix, or restore the data folder that belongs to it"
+      default: nil
+      }
+    self.init(status, error.description, hint: hint)
+  }
+}
