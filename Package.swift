@@ -94,6 +94,8 @@ let package = Package(
     .target(name: "ZDCServerMemory", dependencies: ["ZDCServer", "ZDCProtocol"]),
     // Large content in an S3 object store.
     .target(name: "ZDCServerS3", dependencies: ["ZDCServer", "ZDCProtocol", crypto, httpClient]),
+    // The metadata store over PostgreSQL, for servers that outgrow one machine.
+    .target(name: "ZDCServerPostgres", dependencies: ["ZDCProtocol"]),
     .executableTarget(
       name: "zdc-server",
       dependencies: ["ZDCServer", "ZDCServerS3", "ZDCServerSQLite", arguments, logging, lifecycle, unixSignals]),
@@ -138,8 +140,8 @@ let package = Package(
     .testTarget(
       name: "ZDCServerTests",
       dependencies: [
-        "ZDCServer", "ZDCServerSQLite", "ZDCServerMemory", "ZDCServerS3", "ZDCProtocol", "zdc-server", crypto, grdb,
-        sqlite,
+        "ZDCServer", "ZDCServerSQLite", "ZDCServerMemory", "ZDCServerPostgres", "ZDCServerS3", "ZDCProtocol",
+        "zdc-server", crypto, grdb, sqlite,
         httpClient, logging,
       ], exclude: ["Fixture/FolderOfVersion7"]),
     .testTarget(

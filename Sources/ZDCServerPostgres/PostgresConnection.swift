@@ -1,0 +1,191 @@
+/// One connection, used by one thread.
+///
+/// It is always in libpq's pipeline mode: ``enqueue(_:_:)`` only collects statements, and the next query sends all of
+/// them with itself in one round trip.
+final class PostgresConnection {
+  private struct Call {
+    var sql: String
+    var values: [PostgresValue]
+  }
+
+  private let library: LibPQ
+  private let handle: LibPQ.Connection
+  private var names: [String: String] = [:]
+  private var lastName = 0
+  private var waiting: [Call] = []
+  /// Whether a failure has made the connection useless.
+  private(set) var isLost = false
+
+  /// Opens a connection; blocks until it is open.
+  ///
+  /// - Parameter settings: statements that run first, such as `SET`.
+  /// - Throws: ``PostgresError``.
+  init(_ url: String, settings: [String] = []) throws {
+    library = try LibPQ.loaded()
+    guard let handle = library.connect(url) else { throw PostgresError(.connection, "out of memory") }
+    self.handle = handle
+    guard library.status(handle) == Status.connected else {
+      throw PostgresError(.connection, Self.text(library.connectionError(handle)))
+    }
+    // Notices would go to standard error, with names of tables and values of rows.
+    _ = library.setNoticeProcessor(handle, { _, _ in }, nil)
+    guard library.enterPipeline(handle) == 1 else { throw failure() }
+    for sql in settings { enqueue(sql) }
+    try flush()
+  }
+
+  deinit { library.finish(handle) }
+
+  private enum Status {
+    static let connected: Int32 = 0
+    static let commandDone: Int32 = 1
+    static let rows: Int32 = 2
+    static let pipelineEnd: Int32 = 10
+    static let pipelineAborted: Int32 = 11
+    static let outsideTransaction: Int32 = 0
+    static let failedTransaction: Int32 = 3
+  }
+
+  /// Whether no transaction is open.
+  var isIdle: Bool { library.transactionStatus(handle) == Status.outsideTransaction }
+
+  /// Whether a statement of the open transaction has failed. A COMMIT would then roll it back without an error.
+  var hasFailed: Bool { library.transactionStatus(handle) == Status.failedTransaction }
+
+  /// Adds a statement to those that the next query sends. Its failure is thrown there.
+  func enqueue(_ sql: String, _ values: PostgresValue...) { enqueue(sql, values) }
+
+  func enqueue(_ sql: String, _ values: [PostgresValue]) { waiting.append(Call(sql: sql, values: values)) }
+
+  /// Sends the collected statements and waits until they are done.
+  func flush() throws { try send { _ in } }
+
+  /// Forgets the collected statements.
+  func discard() { waiting = [] }
+
+  func all<T>(_ sql: String, _ values: PostgresValue..., row read: (PostgresRow) throws -> T) throws -> [T] {
+    try all(sql, values, row: read)
+  }
+
+  func all<T>(_ sql: String, _ values: [PostgresValue], row read: (PostgresRow) throws -> T) throws -> [T] {
+    var found: [T] = []
+    enqueue(sql, values)
+    try send { result in
+      let count = library.rowCount(result)
+      found.reserveCapacity(Int(count))
+      for index in 0..<count { found.append(try read(PostgresRow(library: library, result: result, index: index))) }
+    }
+    return found
+  }
+
+  func first<T>(_ sql: String, _ values: PostgresValue..., row read: (PostgresRow) throws -> T) throws -> T? {
+    try all(sql, values, row: read).first
+  }
+
+  /// Runs a statement; returns the number of rows that it changed.
+  @discardableResult
+  func run(_ sql: String, _ values: PostgresValue...) throws -> Int {
+    var count = 0
+    enqueue(sql, values)
+    try send { count = Int(Self.text(library.changedRows($0))) ?? 0 }
+    return count
+  }
+
+  // MARK: - Sending
+
+  /// - Parameter read: called with the result of the last statement.
+  private func send(_ read: (LibPQ.Result) throws -> Void) throws {
+    guard !waiting.isEmpty else { return }
+    let calls = waiting
+    waiting = []
+    var expected: [(isCall: Bool, sql: String)] = []
+    for call in calls {
+      if try prepareIfNew(call) { expected.append((false, call.sql)) }
+      try sendExecution(of: call)
+      expected.append((true, call.sql))
+    }
+    guard library.sync(handle) == 1 else { throw failure() }
+    try receive(expected, read)
+  }
+
+  /// - Returns: whether a PREPARE was sent, whose result comes before that of the statement.
+  private func prepareIfNew(_ call: Call) throws -> Bool {
+    guard names[call.sql] == nil else { return false }
+    lastName += 1
+    let name = "s\(lastName)"
+    let types = call.values.map(\.type)
+    guard library.prepare(handle, name, call.sql, Int32(types.count), types) == 1 else { throw failure() }
+    names[call.sql] = name
+    return true
+  }
+
+  private func sendExecution(of call: Call) throws {
+    guard let name = names[call.sql] else { throw failure() }
+    let encoded = call.values.map(\.encoded)
+    let lengths = encoded.map { Int32(clamping: $0?.count ?? 0) }
+    let formats = [Int32](repeating: 1, count: encoded.count)
+    let bytes = encoded.flatMap { $0 ?? [] }
+    let sent = bytes.withUnsafeBytes { buffer in
+      // An empty value needs an address as well: null means NULL.
+      let start = buffer.baseAddress?.assumingMemoryBound(to: CChar.self)
+      return withUnsafePointer(to: CChar(0)) { empty in
+        var offset = 0
+        let addresses: [LibPQ.Text?] = encoded.map { value in
+          guard let value else { return nil }
+          defer { offset += value.count }
+          return value.isEmpty ? empty : start.map { $0 + offset }
+        }
+        return library.execute(handle, name, Int32(encoded.count), addresses, lengths, formats, 1)
+      }
+    }
+    guard sent == 1 else { throw failure() }
+  }
+
+  /// Reads all results up to the end of the pipeline, also after a failure: the connection is then usable again.
+  private func receive(
+    _ expected: [(isCall: Bool, sql: String)], _ read: (LibPQ.Result) throws -> Void
+  ) throws {
+    var first: (any Error)?
+    for (index, statement) in expected.enumerated() {
+      guard let result = library.result(handle) else { throw failure() }
+      do {
+        defer { library.clear(result) }
+        try check(result)
+        if index == expected.count - 1 { try read(result) }
+      } catch {
+        if first == nil { first = error }
+        // What was not prepared is prepared again.
+        if !statement.isCall { names[statement.sql] = nil }
+        let isEnded = (error as? PostgresError)?.isUnavailable ?? false
+        if isEnded || library.status(handle) != Status.connected { throw failure(error) }
+      }
+      // Each statement's results end with null.
+      while let more = library.result(handle) { library.clear(more) }
+    }
+    guard let end = library.result(handle) else { throw failure() }
+    library.clear(end)
+    if let first { throw first }
+  }
+
+  private func check(_ result: LibPQ.Result) throws {
+    let status = library.resultStatus(result)
+    guard status != Status.commandDone, status != Status.rows else { return }
+    guard status != Status.pipelineAborted else {
+      throw PostgresError(.statement("25P02"), "an earlier statement failed")
+    }
+    let state = Self.text(library.resultField(result, Int32(UInt8(ascii: "C"))))
+    let message = Self.text(library.resultField(result, Int32(UInt8(ascii: "M"))))
+    throw PostgresError(state.isEmpty ? .connection : .statement(state), message)
+  }
+
+  private func failure(_ error: (any Error)? = nil) -> PostgresError {
+    isLost = true
+    if let error = error as? PostgresError, error.kind == .connection || error.isUnavailable { return error }
+    return PostgresError(.connection, Self.text(library.connectionError(handle)))
+  }
+
+  private static func text(_ text: LibPQ.Text?) -> String {
+    let text = text.map { String(cString: $0) } ?? ""
+    return String(text.prefix { $0 != "\n" })
+  }
+}
