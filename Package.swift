@@ -95,7 +95,7 @@ let package = Package(
     // Large content in an S3 object store.
     .target(name: "ZDCServerS3", dependencies: ["ZDCServer", "ZDCProtocol", crypto, httpClient]),
     // The metadata store over PostgreSQL, for servers that outgrow one machine.
-    .target(name: "ZDCServerPostgres", dependencies: ["ZDCProtocol"]),
+    .target(name: "ZDCServerPostgres", dependencies: ["ZDCServer", "ZDCProtocol", crypto]),
     .executableTarget(
       name: "zdc-server",
       dependencies: ["ZDCServer", "ZDCServerS3", "ZDCServerSQLite", arguments, logging, lifecycle, unixSignals]),

@@ -72,7 +72,7 @@ enum AllowedImports {
     "ZDCServerMemory": TargetRule(ours: ["ZDCServer", "ZDCProtocol"]),
     "ZDCServerS3": TargetRule(
       ours: ["ZDCServer", "ZDCProtocol"], others: ["Crypto", "AsyncHTTPClient"], reachable: nio),
-    "ZDCServerPostgres": TargetRule(ours: ["ZDCProtocol"]),
+    "ZDCServerPostgres": TargetRule(ours: ["ZDCServer", "ZDCProtocol"], others: ["Crypto"]),
     "zdc-server": TargetRule(
       ours: ["ZDCServer", "ZDCServerS3", "ZDCServerSQLite"],
       others: ["ArgumentParser", "Logging", "ServiceLifecycle", "UnixSignals"]),

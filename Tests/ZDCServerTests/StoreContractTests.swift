@@ -4,6 +4,7 @@ import Testing
 import ZDCProtocol
 import ZDCServer
 import ZDCServerMemory
+import ZDCServerPostgres
 import ZDCServerSQLite
 
 /// The contract of every metadata store. A new store is one more line in `stores`.
@@ -16,6 +17,9 @@ import ZDCServerSQLite
   static let stores = [
     Maker(testDescription: "SQLite") { try SQLiteStore(path: $0 + ".sqlite") },
     Maker(testDescription: "memory") { _ in MemoryStore() },
+    Maker(testDescription: "PostgreSQL") { _ in
+      try PostgresStore(url: TestPostgres.shared().newDatabase(), connections: 3)
+    },
   ]
 
   static func withStore(_ maker: Maker, _ body: (any MetadataStore) async throws -> Void) async throws {

@@ -1,0 +1,103 @@
+internal import ZDCProtocol
+internal import ZDCServer
+
+/// Moves records and content that a commit replaces to where they stay until they are collected. They belong to the zone
+/// that they were replaced in. The bytes do not leave the database.
+struct ContentKeeper {
+  let store: PostgresTransaction
+  let zone: ZoneKey
+  let now: UInt64
+
+  private var db: PostgresConnection { store.db }
+
+  /// - Parameter nodes: keys of live nodes.
+  func keepRecords(of nodes: [Int64]) {
+    guard !nodes.isEmpty else { return }
+    db.enqueue(
+      """
+      INSERT INTO records(zone, node, hash, received_ms, data_received_ms, replaced_ms, bytes)
+      SELECT $2, node, hash, received_ms, data_received_ms, $3, record FROM nodes WHERE id = ANY($1)
+      """, .ints(nodes), .int(zone.rawValue), .ms(now))
+  }
+
+  /// - Parameter blobs: numbers of the contract; those below zero are of live nodes.
+  func keepContents(_ blobs: [Int64]) throws {
+    let files = blobs.filter { $0 > 0 }
+    if !files.isEmpty {
+      db.enqueue(
+        "UPDATE blobs SET replaced_ms = $2, zone = $3 WHERE id = ANY($1)", .ints(files), .ms(now), .int(zone.rawValue))
+    }
+    let nodes = blobs.filter { $0 < 0 }.map { -$0 }
+    guard !nodes.isEmpty else { return }
+    let moved = try db.all(
+      """
+      WITH moved AS (
+        INSERT INTO blobs(blob_id, zone, node, length, state, touched_ms, replaced_ms, content)
+        SELECT content_id, $2, node, length(content), 2, $3, $3, content FROM nodes WHERE id = ANY($1)
+        RETURNING id, node)
+      SELECT n.id, m.id FROM nodes n JOIN moved m ON m.node = n.node WHERE n.id = ANY($1)
+      """, .ints(nodes), .int(zone.rawValue), .ms(now)
+    ) { (node: $0.int(0), blob: $0.int(1)) }
+    for (node, blob) in moved { store.movedContents[-node] = blob }
+  }
+
+  /// Stores the records of puts that a later operation of the same commit deletes.
+  func insertRecords(_ puts: [NodePut]) {
+    guard !puts.isEmpty else { return }
+    db.enqueue(
+      """
+      INSERT INTO records(zone, node, hash, received_ms, data_received_ms, replaced_ms, bytes)
+      SELECT $1, w.node, w.hash, $2, w.data, $2, w.bytes
+      FROM unnest($3::bytea[], $4::bytea[], $5::int8[], $6::bytea[]) AS w(node, hash, data, bytes)
+      """, .int(zone.rawValue), .ms(now), .ids(puts.map(\.leaf.node)), .ids(puts.map(\.leaf.record)),
+      .ints(puts.map { Int64(clamping: $0.record.dataReceivedMs) }), .byteArrays(puts.map(\.record.bytes)))
+  }
+
+  /// Stores rows of small content that no live node has.
+  func insertSmall(_ rows: [(blob: BlobID, node: NodeID, bytes: [UInt8])]) {
+    guard !rows.isEmpty else { return }
+    db.enqueue(
+      """
+      INSERT INTO blobs(blob_id, zone, node, length, state, touched_ms, replaced_ms, content)
+      SELECT w.id, $1, w.node, length(w.bytes), 2, $2, $2, w.bytes
+      FROM unnest($3::bytea[], $4::bytea[], $5::bytea[]) AS w(id, node, bytes)
+      """, .int(zone.rawValue), .ms(now), .ids(rows.map(\.blob)), .ids(rows.map(\.node)),
+      .byteArrays(rows.map(\.bytes)))
+    count(rows.map { Int64($0.bytes.count) })
+  }
+
+  /// Stores the rows by which other nodes have files that are stored already; returns their numbers, by node.
+  func insertReferences(_ rows: [BlobRow]) throws -> [NodeID: Int64] {
+    guard !rows.isEmpty else { return [:] }
+    let keys = try db.all(
+      """
+      INSERT INTO blobs(blob_id, zone, node, length, state, root, touched_ms, replaced_ms)
+      SELECT w.id, w.zone, w.node, w.length, 2, w.root, w.touched, w.replaced
+      FROM unnest($1::bytea[], $2::int8[], $3::bytea[], $4::int8[], $5::bytea[], $6::int8[], $7::int8[])
+        AS w(id, zone, node, length, root, touched, replaced)
+      RETURNING node, id
+      """, .ids(rows.map(\.id)), .ints(rows.map(\.zone.rawValue)), .ids(rows.map(\.node)),
+      .ints(rows.map { Int64(clamping: $0.cipherLength) }), .byteArrays(rows.map { $0.contentRoot?.bytes }),
+      .ints(rows.map { Int64(clamping: $0.touchedMs) }), .ints(rows.map { $0.replacedMs.map { Int64(clamping: $0) } })
+    ) { (try $0.id(0) as NodeID, $0.int(1)) }
+    count(rows.map { Int64(clamping: $0.cipherLength) })
+    return Dictionary(keys, uniquingKeysWith: { first, _ in first })
+  }
+
+  /// Attaches uploads, and files that the nodes had before.
+  func attach(_ blobs: [BlobRow], replacedMs: UInt64?) {
+    guard !blobs.isEmpty else { return }
+    let keys = PostgresValue.ints(blobs.map(\.key))
+    db.enqueue(
+      "UPDATE blobs SET zone = $2, state = 2, owner = NULL, replaced_ms = $3 WHERE id = ANY($1)", keys,
+      .int(zone.rawValue), .ms(replacedMs))
+    // The parts of an attached upload are no longer needed.
+    db.enqueue("DELETE FROM parts WHERE blob = ANY($1)", keys)
+    count(blobs.filter { $0.state != .attached }.map { Int64(clamping: $0.cipherLength) })
+  }
+
+  func count(_ lengths: [Int64]) {
+    guard !lengths.isEmpty else { return }
+    store.sums[zone.rawValue, default: ZoneSums()].add(contents: Int64(lengths.count), bytes: lengths.reduce(0, +))
+  }
+}

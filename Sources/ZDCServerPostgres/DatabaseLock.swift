@@ -1,0 +1,75 @@
+internal import Dispatch
+internal import Foundation
+internal import Synchronization
+
+/// Keeps a second server out of the database: an advisory lock, held by a connection that does nothing else.
+///
+/// If that connection is lost, the lock is taken again. ``isHeld`` is false until then.
+final class DatabaseLock: Sendable {
+  /// "ZDCS", and the same number for all versions.
+  private static let number: Int64 = 0x5a44_4353
+  private static let checkSeconds = 1
+
+  private let url: String
+  private let held = Mutex(false)
+  private let stop = DispatchSemaphore(value: 0)
+  private let ended = DispatchGroup()
+
+  var isHeld: Bool { held.withLock { $0 } }
+
+  /// - Parameter prepare: runs once on the connection that has the lock.
+  /// - Throws: ``DatabaseInUse``, ``PostgresError``, or an error of `prepare`.
+  init(_ url: String, prepare: @escaping @Sendable (PostgresConnection) throws -> Void) throws {
+    self.url = url
+    let started = DispatchSemaphore(value: 0)
+    let outcome = Mutex<Result<Void, any Error>>(.success(()))
+    ended.enter()
+    Thread.detachNewThread { [self] in
+      var connection: PostgresConnection?
+      do { connection = try locked(prepare) } catch { outcome.withLock { $0 = .failure(error) } }
+      started.signal()
+      if connection != nil { keep(&connection) }
+      ended.leave()
+    }
+    started.wait()
+    try outcome.withLock { try $0.get() }
+  }
+
+  /// Gives the lock up. A second call does nothing.
+  func release() {
+    stop.signal()
+    ended.wait()
+  }
+
+  private func locked(_ prepare: (PostgresConnection) throws -> Void) throws -> PostgresConnection {
+    let connection = try PostgresConnection(url)
+    // A server that has just ended may still have its connection.
+    for attempt in 0..<20 {
+      let isFree = try connection.first("SELECT pg_try_advisory_lock($1)", .int(Self.number)) { $0.int(0) == 1 }
+      if isFree == true { break }
+      guard attempt < 19 else { throw DatabaseInUse() }
+      Thread.sleep(forTimeInterval: 0.05)
+    }
+    try prepare(connection)
+    held.withLock { $0 = true }
+    return connection
+  }
+
+  private func keep(_ connection: inout PostgresConnection?) {
+    while stop.wait(timeout: .now() + .seconds(Self.checkSeconds)) == .timedOut {
+      do {
+        if let connection, !connection.isLost {
+          try connection.run("SELECT 1")
+        } else {
+          connection = nil
+          connection = try locked { _ in }
+        }
+      } catch { held.withLock { $0 = false } }
+    }
+    held.withLock { $0 = false }
+    connection = nil
+  }
+}
+
+/// Another server has the database.
+struct DatabaseInUse: Error {}

@@ -1,0 +1,32 @@
+/// The reason why a database cannot be used.
+package struct PostgresOpenError: Error, CustomStringConvertible {
+  package enum Reason: Sendable, Hashable {
+    /// libpq is not installed.
+    case missingLibrary
+    /// In use by another server.
+    case inUse
+    /// Changed by a newer server.
+    case newer
+    /// PostgreSQL does not answer, or refuses the user.
+    case unavailable
+    case other
+  }
+
+  package let reason: Reason
+  package let description: String
+
+  init(_ error: any Error) {
+    switch error {
+    case is DatabaseInUse: (reason, description) = (.inUse, "the database is in use by another server")
+    case is NewerSchema:
+      (reason, description) = (
+        .newer, "the database was changed by a newer version of this server; nothing was changed"
+      )
+    case let error as PostgresError where error.kind == .missingLibrary:
+      (reason, description) = (.missingLibrary, error.message)
+    case let error as PostgresError where error.isUnavailable:
+      (reason, description) = (.unavailable, "cannot connect to the database: \(error.message)")
+    default: (reason, description) = (.other, "cannot open the database: \(error)")
+    }
+  }
+}

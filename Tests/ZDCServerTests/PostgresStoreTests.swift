@@ -1,0 +1,277 @@
+import Synchronization
+import Testing
+import ZDCProtocol
+
+@testable import ZDCServer
+@testable import ZDCServerPostgres
+
+/// What only the store over PostgreSQL has: turns, positions, and the lock of the database.
+@Suite struct PostgresStoreTests {
+  private func withStore(
+    connections: Int = 4, _ body: (PostgresStore, String) async throws -> Void
+  ) async throws {
+    let server = try TestPostgres.shared()
+    let url = try server.newDatabase()
+    let store = try PostgresStore(url: url, connections: connections)
+    let result: Result<Void, any Error>
+    do { result = .success(try await body(store, url)) } catch { result = .failure(error) }
+    try await store.close()
+    try server.remove(url)
+    try result.get()
+  }
+
+  private func register(_ account: TestAccount, in store: PostgresStore) async throws {
+    try await store.write([.account(account.userID)]) { tx in
+      let registration = try Accounts.Registration(account.registration())
+      _ = try Accounts.register(registration, mode: .open, invites: [], now: 1, in: tx)
+    }
+  }
+
+  // MARK: - Turns
+
+  @Test func writesOfOneSubjectWaitForEachOther_andOthersDoNot() {
+    var turns = SubjectTurns<String>()
+    let (a, b) = (WriteSubject.zone(.init(tree: .zero, root: .zero)), WriteSubject.upkeep)
+    let first = turns.add("first", [a])
+    let both = turns.add("both", [a, b])
+    let second = turns.add("second", [b])
+    let free = turns.add("free", [])
+    #expect(first.ready == "first" && both.ready == nil && second.ready == nil && free.ready == "free")
+    #expect(turns.end(first.number).map(\.job) == ["both"])
+    #expect(turns.end(free.number).isEmpty)
+    #expect(turns.end(both.number).map(\.job) == ["second"])
+    #expect(turns.end(second.number).isEmpty)
+    #expect(turns.add("third", [a, b]).ready == "third")
+  }
+
+  // MARK: - Positions
+
+  @Test func aSnapshotIsReadAsPostgreSQLWritesIt() throws {
+    let snapshot = try #require(Snapshot("10:15:11,13"))
+    #expect((9...15).map { snapshot.hasSeen($0) } == [true, true, false, true, false, true, false])
+    #expect(snapshot.text == "10:15:11,13" && Snapshot("7:7:")?.hasSeen(7) == false)
+    for text in ["", "1", "1:2", "0:1:", "3:2:", "1:5:x", "1:5:5", "1:5:0", "1:2:3:4"] {
+      #expect(Snapshot(text) == nil, "\(text)")
+    }
+    let busy = Snapshot(xmin: 5, xmax: 99, running: Array(5..<60))
+    #expect(busy.text == "5:5:")
+  }
+
+  @Test func aPositionIsGoodForOneUserAndOneEra() throws {
+    let (user, other) = (UserID(1, 2, 3, 4), UserID(1, 2, 3, 5))
+    let snapshot = try #require(Snapshot("1000:1200:\((1_000..<1_030).map { "\($0)" }.joined(separator: ","))"))
+    let seal = SnapshotSeal(key: [1, 2, 3], user: user)
+    let position = seal.seal(snapshot)
+    #expect(seal.open(position) == snapshot && seal.seal(snapshot) == position)
+    #expect(SnapshotSeal(key: [1, 2, 3], user: other).open(position) == nil)
+    #expect(SnapshotSeal(key: [1, 2, 4], user: user).open(position) == nil)
+    #expect(seal.open(FeedPosition("")) == nil && seal.open(FeedPosition(position.text + "y")) == nil)
+  }
+
+  /// - A transaction is open while 32 writers commit to 8 zones, and a reader follows the positions of their owner
+  /// => each commit is in an answer; at the end, the answer to the last position is empty
+  @Test func aReaderMissesNoCommitOfConcurrentWriters() async throws {
+    try await withStore { store, url in
+      let account = try TestAccount()
+      try await register(account, in: store)
+      let zones = try await Self.newZones(8, of: account, in: store)
+      let paused = try PostgresConnection(url)
+      try paused.run("BEGIN")
+      try paused.run("SELECT pg_current_xact_id()::text")
+      let isDone = Mutex(false)
+      async let seen = Self.follow(account.userID, in: store) { isDone.withLock { $0 } }
+      let written = try await withThrowingTaskGroup(of: [ZoneStatus].self) { group in
+        for writer in 0..<32 {
+          group.addTask {
+            var statuses: [ZoneStatus] = []
+            for round in 0..<4 {
+              statuses.append(try await Self.commit(to: zones[(writer + round) % zones.count], of: account, in: store))
+            }
+            return statuses
+          }
+        }
+        return try await group.reduce(into: []) { $0 += $1 }
+      }
+      try paused.run("COMMIT")
+      isDone.withLock { $0 = true }
+      let newest = Dictionary(written.map { ($0.zone, $0.seq) }, uniquingKeysWith: max)
+      let found = try await seen
+      #expect(written.count == 128)
+      for zone in zones { #expect(found.seqs[zone.zone] == newest[zone.zone], "a commit was missed") }
+      let again = try await store.read { try $0.zones(of: account.userID, since: found.position) }
+      #expect(again.own.isEmpty && again.position == found.position)
+    }
+  }
+
+  /// - A commit begins before another one, and ends after a list was read that has the other one
+  /// => the next list has it
+  @Test func aCommitThatEndsLate_isInTheNextList() async throws {
+    try await withStore { store, url in
+      let account = try TestAccount()
+      try await register(account, in: store)
+      let zones = try await Self.newZones(2, of: account, in: store)
+      let user = account.userID
+      let start = try await store.read { try $0.zones(of: user, since: nil).position }
+      let late = try PostgresConnection(url)
+      try late.run("BEGIN")
+      try late.run(
+        "UPDATE zones SET seq = seq + 1, changed = pg_current_xact_id() WHERE root = $1", .id(zones[0].zone.root))
+      let status = try await Self.commit(to: zones[1], of: account, in: store)
+      let first = try await store.read { try $0.zones(of: user, since: start) }
+      #expect(first.own == [status])
+      try late.run("COMMIT")
+      let second = try await store.read { try $0.zones(of: user, since: first.position) }
+      #expect(second.own.map(\.zone) == [zones[0].zone])
+    }
+  }
+
+  /// - The era ends, as after a crash
+  /// => an old position gives the whole list, and no position is given before there is a new era
+  @Test func aPositionOfAnotherEraIsUnknown() async throws {
+    // A second connection would begin an era when it is opened.
+    try await withStore(connections: 1) { store, url in
+      let account = try TestAccount()
+      try await register(account, in: store)
+      let user = account.userID
+      let position = try await store.read { try $0.zones(of: user, since: nil).position }
+      #expect(try await store.read { try $0.zones(of: user, since: position).own.isEmpty })
+      let other = try PostgresConnection(url)
+      try other.run("DELETE FROM era")
+      let without = try await store.read { try $0.zones(of: user, since: position) }
+      #expect(without.own.count == 4 && without.position == FeedPosition(""))
+      try PostgresSchema.beginEra(other)
+      let next = try await store.read { try $0.zones(of: user, since: position) }
+      #expect(next.own.count == 4 && next.position != position)
+    }
+  }
+
+  // MARK: - The database
+
+  @Test func aSecondServerIsRefused_untilTheFirstHasEnded() async throws {
+    try await withStore { store, url in
+      let error = #expect(throws: PostgresOpenError.self) { try PostgresStore(url: url) }
+      #expect(error?.reason == .inUse && error?.description.contains("another server") == true)
+      try await store.close()
+      try await PostgresStore(url: url, connections: 1).close()
+    }
+  }
+
+  @Test func aNewerDatabaseIsLeftAlone() async throws {
+    try await withStore { store, url in
+      try await store.close()
+      let db = try PostgresConnection(url)
+      try db.run("UPDATE schema_version SET version = 99")
+      let error = #expect(throws: PostgresOpenError.self) { try PostgresStore(url: url) }
+      #expect(error?.reason == .newer)
+      #expect(try db.first("SELECT version FROM schema_version") { $0.int(0) } == 99)
+    }
+  }
+
+  @Test func anUnreachableDatabaseIsAnError() throws {
+    let error = #expect(throws: PostgresOpenError.self) { try PostgresStore(url: "postgres:///x?host=/nowhere") }
+    #expect(error?.reason == .unavailable)
+  }
+
+  /// - All connections of the store are ended
+  /// => calls fail as retryable at most once for each connection, then they work again
+  @Test func lostConnectionsAreReplaced() async throws {
+    try await withStore { store, url in
+      let account = try TestAccount()
+      try await register(account, in: store)
+      let user = account.userID
+      for _ in 0..<8 { _ = try await store.read { try $0.user(user) } }
+      let db = try PostgresConnection(url)
+      try db.run(
+        """
+        SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+        """)
+      var failures = 0
+      while true {
+        do {
+          let row = try await store.write([.account(user)]) { try $0.user(user) }
+          #expect(row?.id == user)
+          break
+        } catch let error as ServerError {
+          #expect(error.retryable && error.status == 503)
+          failures += 1
+          try await Task.sleep(for: .milliseconds(10))
+        }
+      }
+      #expect(failures > 0)
+    }
+  }
+
+  /// - Another process keeps the row of a zone locked
+  /// => a commit of the zone fails as retryable; one of another zone is not delayed
+  @Test func aLockThatIsNotFree_isARetryableError() async throws {
+    try await withStore { store, url in
+      let account = try TestAccount()
+      try await register(account, in: store)
+      let zones = try await Self.newZones(2, of: account, in: store)
+      let other = try PostgresConnection(url)
+      try other.run("BEGIN")
+      try other.run("SELECT 1 FROM zones WHERE root = $1 FOR UPDATE", .id(zones[0].zone.root))
+      async let blocked = Self.commit(to: zones[0], of: account, in: store)
+      _ = try await Self.commit(to: zones[1], of: account, in: store)
+      do {
+        _ = try await blocked
+        Issue.record("the commit did not wait for the lock")
+      } catch let error as ServerError { #expect(error.retryable && error.status == 503) }
+      try other.run("COMMIT")
+      #expect(try await Self.commit(to: zones[0], of: account, in: store).seq == 1)
+    }
+  }
+}
+
+extension PostgresStoreTests {
+  private static func newZones(
+    _ count: Int, of account: TestAccount, in store: PostgresStore
+  ) async throws -> [TestZone] {
+    let home = account.home
+    var zones: [TestZone] = []
+    for _ in 0..<count {
+      let zone = try TestZone(
+        owner: home.owner, signKey: home.signKey, trunk: .home, app: home.acl.fields.appTreeID, root: .random())
+      let list = zone.acl
+      try await store.write([.zone(zone.zone)]) { tx in
+        let head = ZoneHead(zone: zone.zone, seq: 0, hash: zone.headHash, acl: list)
+        var delta = ZoneDelta(
+          target: .newZone(owner: zone.owner), head: head, commit: try home.commit([]), receivedMs: 5)
+        delta.change(to: ZoneDelta.ListChange(acl: list, grants: []))
+        _ = try tx.apply(CommitDelta(zones: [delta]))
+      }
+      zones.append(zone)
+    }
+    return zones
+  }
+
+  /// Appends an empty commit to a zone.
+  private static func commit(
+    to zone: TestZone, of account: TestAccount, in store: PostgresStore
+  ) async throws
+    -> ZoneStatus
+  {
+    let home = account.home
+    return try await store.write([.zone(zone.zone)]) { tx in
+      let row = try #require(try tx.zone(zone.zone))
+      let head = ZoneHead(zone: zone.zone, seq: row.seq + 1, hash: .random(), acl: home.acl)
+      let delta = ZoneDelta(target: .existing(row.key), head: head, commit: try home.commit([]), receivedMs: 9)
+      return try #require(try tx.apply(CommitDelta(zones: [delta])).first)
+    }
+  }
+
+  /// Asks for changes until the writers are done, and once more; returns the newest number of each zone.
+  private static func follow(
+    _ user: UserID, in store: PostgresStore, until isDone: @Sendable () -> Bool
+  ) async throws -> (seqs: [ZoneID: UInt64], position: FeedPosition) {
+    var (seqs, position) = ([ZoneID: UInt64](), try await store.read { try $0.zones(of: user, since: nil).position })
+    while true {
+      let isLast = isDone()
+      let since = position
+      let list = try await store.read { try $0.zones(of: user, since: since) }
+      for status in list.own { seqs[status.zone] = max(seqs[status.zone] ?? 0, status.seq) }
+      position = list.position
+      if isLast { return (seqs, position) }
+    }
+  }
+}
