@@ -43,6 +43,16 @@ extension FrameworkSchema {
     )
     """
 
+  /// The largest number of a zone that was removed. Numbers are not given again: workers in memory may still know the zone
+  /// that had it.
+  static let zoneNumbers = """
+    CREATE TABLE zdc_zone_number (last INTEGER NOT NULL);
+    INSERT INTO zdc_zone_number (last) VALUES (0);
+    CREATE TRIGGER zdc_zone_removed AFTER DELETE ON zdc_zone
+    WHEN old.id > (SELECT last FROM zdc_zone_number)
+    BEGIN UPDATE zdc_zone_number SET last = old.id; END
+    """
+
   /// The owner of a zone of another user's tree; NULL for the local user's own.
   static let zoneOwner = "ALTER TABLE zdc_zone ADD COLUMN owner BLOB"
 }

@@ -41,6 +41,7 @@ package enum FrameworkSchema {
     migrator.registerMigration("zdc.memberHeads") { db in try db.execute(sql: memberHeads) }
     migrator.registerMigration("zdc.grafts") { db in try db.execute(sql: leftZones) }
     migrator.registerMigration("zdc.downloadRequests") { db in try db.execute(sql: downloadRequests) }
+    migrator.registerMigration("zdc.zoneNumbers") { db in try db.execute(sql: zoneNumbers) }
   }
 
   /// The verified log, one hash per commit. It shows where a server's log diverges, and whether this device made the

@@ -41,15 +41,14 @@ package struct GraftStore {
     return try Int.fetchOne(statement, arguments: [zone]) != nil
   }
 
-  /// Returns grafted zones that were never pulled, each with its pointer. A later graft may have the number of an earlier
-  /// one, but has another pointer.
-  package func unpulled(localUser: Int64, tree: String) throws -> [Int64: NodeID] {
+  /// Returns grafted zones that were never pulled.
+  package func unpulled(localUser: Int64, tree: String) throws -> Set<Int64> {
     let query = """
-      SELECT zone.id, pointer.nodeID FROM zdc_zone zone JOIN zdc_node pointer ON pointer.id = zone.mount
-      WHERE zone.localUser = ? AND zone.appTreeID = ? AND zone.owner IS NOT NULL AND zone.headSeq IS NULL
+      SELECT id FROM zdc_zone
+      WHERE localUser = ? AND appTreeID = ? AND owner IS NOT NULL AND headSeq IS NULL AND mount IS NOT NULL
       """
-    var zones: [Int64: NodeID] = [:]
-    try transaction.database.forEachRow(query, [localUser, tree]) { zones[$0[0]] = try NodeID($0, 1) }
+    var zones: Set<Int64> = []
+    try transaction.database.forEachRow(query, [localUser, tree]) { zones.insert($0[0]) }
     return zones
   }
 }

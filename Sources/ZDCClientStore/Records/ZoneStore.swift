@@ -137,13 +137,17 @@ package final class ZoneStore: TransactionCache {
     return zones.first { $0.zone == ZoneID(trunkOf: $0.zone.tree) }
   }
 
+  private static let nextNumber = """
+    1 + max((SELECT last FROM zdc_zone_number), coalesce((SELECT max(id) FROM zdc_zone), 0))
+    """
+
   package func insert(_ row: inout ZoneRow) throws {
     try db.execute(
       sql: """
         INSERT INTO zdc_zone
         (localUser, appTreeID, trunk, treeID, zoneRoot, headSeq, headHash, acl, retired, sealedKey, frozen, listSeq,
-        keyError, isProven, doubt, hasRestored, owner, genesis)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        keyError, isProven, doubt, hasRestored, owner, genesis, id)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, \(Self.nextNumber))
         """, arguments: try arguments(row))
     row.id = db.lastInsertedRowID
   }

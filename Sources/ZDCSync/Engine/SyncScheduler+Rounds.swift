@@ -237,8 +237,8 @@ extension SyncScheduler {
     package var zones: [Int64] = []
     /// The user's own zones whose key a removal has raised, with the key's generation.
     package var raisedKeys: [Int64: UInt32] = [:]
-    /// Grafted zones that were never pulled, each with its pointer.
-    package var unpulled: [Int64: NodeID] = [:]
+    /// Grafted zones that were never pulled.
+    package var unpulled: Set<Int64> = []
   }
 
   /// Finds the zones that have something to send.

@@ -19,8 +19,8 @@ package actor SyncScheduler {
   private let slots = TaskGate(limit: SyncScheduler.zonesAtOnce)
   private var workers: [Int64: ZoneWorker] = [:]
   private var rows: [ZoneID: Int64] = [:]
-  /// Grafted zones whose first pull was requested, each with its pointer.
-  private var grafts: [Int64: NodeID] = [:]
+  /// Grafted zones whose first pull was requested.
+  private var grafts: Set<Int64> = []
   /// Branches inside of accepted ones that the user could not read when this device asked for them.
   var askedBranches: Set<ZoneID> = []
   private var preparation: Task<Void, any Error>?
@@ -83,14 +83,13 @@ package actor SyncScheduler {
     for zone in zones { await worker(zone).handle(.followed) }
   }
 
-  /// Makes the workers of zones that the app has grafted pull them, once for each graft. If that fails, they pause. A worker
-  /// may be left from an earlier graft.
+  /// Makes the workers of zones that the app has grafted pull them, once for each graft. If that fails, they pause.
   ///
   /// - Returns: Whether there are new ones.
   func pullFirst(_ survey: Survey) async -> Bool {
-    let new = survey.unpulled.filter { grafts[$0.key] != $0.value }
+    let new = survey.unpulled.subtracting(grafts)
     grafts = survey.unpulled
-    await pullFirst(new.keys.sorted())
+    await pullFirst(new.sorted())
     return !new.isEmpty
   }
 
@@ -117,7 +116,7 @@ package actor SyncScheduler {
     await cancelUploads()
     session.progress.endAll()
     session.events.update { $0.endPauses() }
-    (workers, rows, grafts, askedBranches) = ([:], [:], [:], [])
+    (workers, rows, grafts, askedBranches) = ([:], [:], [], [])
     preparation = nil
     await identity.forget()
   }

@@ -77,6 +77,27 @@ struct GraftEndingTests {
     }
   }
 
+  @Test("a zone that is grafted again gets a row number that no zone had: workers in memory may know the earlier one")
+  func rowNumbersAreNotGivenAgain() async throws {
+    try await TestWorld.run { world in
+      let grafted = try await Grafted(world)
+      let (alice, bob) = (grafted.alice, grafted.bob)
+      let number: @Sendable () async throws -> Int64? = {
+        try await bob.database.read { try $0.zones.zones(localUser: 1).filter { $0.owner != nil }.map(\.id).max() }
+      }
+      let first = try #require(try await number())
+      try await alice.unshare("/Groceries", with: bob)
+      try await world.settle(alice, bob)
+      #expect(try await number() == nil)
+      try await alice.share("/Groceries", with: bob)
+      try await alice.sync()
+      try await bob.graft("/again", try await alice.invite("/Groceries"), from: alice)
+      #expect(try #require(try await number()) > first)
+      try await world.settle(bob, grafted.phone)
+      #expect(try await bob.branch("/again") == alice.branch("/Groceries"))
+    }
+  }
+
   @Test("K-14: the owner removes the guest; each device reports it, deletes the pointer and keeps nothing")
   func theOwnerRemovesTheGuest() async throws {
     try await TestWorld.run { world in
