@@ -1232,6 +1232,7 @@ class Envelope:
         self.enc_gen = reader.u32()
         require(self.enc_gen >= 1, "nonCanonicalEncoding")
         self.sealed = reader.v32(ENVELOPE_BYTES)
+        self.attachment = reader.take(56) if reader.remaining else None
         reader.finish()
 
     def open(self, user, inbox, seed):
@@ -1245,6 +1246,8 @@ class Envelope:
         require((body["recipient"], body["inbox"]) == (user, inbox), "messageWrongRecipient")
         require(body["encGen"] == self.enc_gen, "messageWrongRecipient")
         require(body["message"] == self.message, "messageAuthFailed")
+        named = body["payload"][:56] if body["kind"] == 3 else None
+        require(named == self.attachment, "messageAuthFailed")
         return body
 
 
@@ -1261,14 +1264,29 @@ def parse_body(plaintext):
     require((size == 0) == (root == ZERO32), "nonCanonicalEncoding")
     require(size == 0, "unsupportedVersion")
     body["heads"] = read_heads(reader)
-    kind = reader.u8()
-    require(kind in (1, 2), "unsupportedVersion")
+    body["kind"] = reader.u8()
+    require(body["kind"] in (1, 2, 3), "unsupportedVersion")
     body["payload"] = reader.v32(MESSAGE_BYTES)
+    if body["kind"] == 3:
+        check_attachment(body["payload"])
     body["signed"] = plaintext[:len(plaintext) - reader.remaining]
     body["signature"] = reader.take(64)
     length = max(1024, padme(len(plaintext) - reader.remaining))
     require(len(plaintext) == length and not any(reader.take(reader.remaining)), "nonCanonicalEncoding")
     return body
+
+
+def check_attachment(payload):
+    """Content beside a message: blobID, length and root, which the envelope repeats, and what a record keeps secret."""
+    reader = Reader(payload)
+    reader.take(16)
+    cipher_length = reader.u64()
+    reader.take(64)
+    data, metadata, thumbnail = reader.u64(), reader.u32(), reader.u32()
+    tag = reader.take(16)
+    reader.finish()
+    check_sizes((metadata, thumbnail, data), cipher_length)
+    require((thumbnail == 0) == (tag == ZERO16), "contentHeaderInvalid")
 
 
 def read_heads(reader):

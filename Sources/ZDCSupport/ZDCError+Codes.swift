@@ -184,7 +184,8 @@ extension ZDCError.Code {
     case .fileFailure: "a file could not be read or written; check its path and permissions"
     case .fileModifiedDuringRead:
       "the file changed while it was being read; try again when no other process writes to it"
-    case .sectionTooLarge: "metadata and thumbnail may have 16 MiB each; put more into the data"
+    case .sectionTooLarge:
+      "metadata and thumbnail may have 16 MiB each, a signal 983,040 bytes; put more into the data, or send a message"
     case .noDataFromApp: "the app has no content for the node; queue its upload when there is some"
     }
   }

@@ -59,6 +59,52 @@ import ZDCProtocol
       try securityCode { _ = try envelope(fields(pattern(Limits.messageBytes + 1))) } == .limitExceeded)
   }
 
+  private func attachment(_ size: UInt64 = 1_000_000) throws -> MessageAttachment {
+    let layout = try ContentLayout(sizes: ContentSizes(data: size), padding: .padme)
+    let content = NodeRecord.Content(
+      dataVersion: 4, blobID: .random(), cipherLength: layout.cipherLength, contentRoot: ContentRoot(1, 2, 3, 4))
+    let secrets = ContentSecrets(key: .random(), sizes: layout.sizes, thumbnailTag: .zero)
+    return try MessageAttachment(.init(content), secrets: secrets)
+  }
+
+  @Test func anAttachmentIsNamedByTheEnvelope_andDescribedInside() throws {
+    let attachment = try attachment()
+    var fields = fields(attachment.payload)
+    fields.kind = .attached
+    let sent = try MessageEnvelope(try envelope(fields).bytes)
+    #expect(sent.attachment == attachment.content)
+    let body = try sent.open(user: reader, inbox: inbox, key: key)
+    #expect(body.attachment == attachment && body.isSigned(by: sender.publicKey))
+    for other in [nil, try self.attachment().content] {
+      let changed = MessageEnvelope(
+        id: sent.id, recipient: reader, inbox: inbox, recipientEncGen: 1, sealed: sent.sealed, attachment: other)
+      #expect(try securityCode { _ = try changed.open(user: reader, inbox: inbox, key: key) } == .messageAuthFailed)
+    }
+    for length in 1..<56 {
+      #expect(throws: ZDCSecurityError.self) { try MessageEnvelope(Array(sent.bytes.dropLast(length))) }
+    }
+    #expect(throws: ZDCSecurityError.self) { try MessageEnvelope(sent.bytes + [0]) }
+  }
+
+  @Test func anAttachmentWhoseSizesDoNotFit_isRefused() throws {
+    let good = try attachment()
+    var secrets = good.secrets
+    secrets.sizes.data = 2_000_000
+    #expect(
+      try securityCode { _ = try MessageAttachment(good.content, secrets: secrets) } == .contentHeaderInvalid)
+    var payload = good.payload
+    payload.append(0)
+    #expect(throws: ZDCSecurityError.self) {
+      var fields = self.fields(payload)
+      fields.kind = .attached
+      _ = try envelope(fields)
+    }
+    secrets = good.secrets
+    secrets.thumbnailTag = ThumbnailTag(high: 1, low: 1)
+    #expect(
+      try securityCode { _ = try MessageAttachment(good.content, secrets: secrets) } == .contentHeaderInvalid)
+  }
+
   @Test func everyOtherFormOfABodyIsRefused() throws {
     let bytes = try MessageBody(fields()) { try sender.sign(label: "message", message: $0) }.bytes
     #expect(try MessageBody(bytes).bytes == bytes)

@@ -220,7 +220,7 @@ import ZDCServer
 
 extension Bundle {
   /// The items that attach these contents.
-  fileprivate static func attaching(_ contents: [AttachedContent]) -> [UInt8] {
+  static func attaching(_ contents: [AttachedContent]) -> [UInt8] {
     var writer = Bundle.Writer()
     for content in contents { writer.append(attach: content) }
     return writer.bytes

@@ -10,8 +10,9 @@ extension ZDCCloudTransaction {
   ///
   /// The message is a node in the outbox, with the name that its ``ZDCNode/cloudID`` is. Links and tags work as for any
   /// node. When the message's turn has come, the delegate is asked for its content with
-  /// `data(forMessage:transaction:)`: at most 983,040 bytes, without metadata. The user's other devices get a copy in
-  /// their outbox, and each recipient gets it sealed for them. `didSendMessage` follows for each recipient, in the
+  /// `data(forMessage:transaction:)`, which has no metadata. The user's other devices get a copy in their outbox, and each
+  /// recipient gets it sealed for them. Content above 983,040 bytes is uploaded once for all recipients, who may read it
+  /// while the message is in the outbox, and have it in their inbox after that. `didSendMessage` follows for each recipient, in the
   /// transaction in which that recipient's operation leaves the queue.
   ///
   /// ```swift
@@ -43,7 +44,8 @@ extension ZDCCloudTransaction {
   /// Queues a signal: a message to one user of which the sender keeps no copy.
   ///
   /// Until it is sent, it is a node in the outbox of this device only. The node is gone when `didSendMessage` returns.
-  /// Its content must be at hand: no promise. All else is as in ``sendMessage(toRecipients:withDependencies:)``.
+  /// Its content must be at hand, so no promise, and has at most 983,040 bytes: a larger one is parked with
+  /// ``ZDCError/sectionTooLarge``. All else is as in ``sendMessage(toRecipients:withDependencies:)``.
   ///
   /// ```swift
   /// let signal = try cloudTransaction.sendSignal(toRecipient: bob)

@@ -1,12 +1,14 @@
 package import ZDCProtocol
 
 /// The signed and sealed body of a message to one recipient (PROTOCOL 3.11).
-package struct MessageBody: Sendable, Hashable {
+package struct MessageBody: Sendable, Equatable {
   package enum Kind: UInt8, Sendable {
     /// The sender keeps a copy in the outbox.
     case message = 1
     /// The sender keeps no copy.
     case signal = 2
+    /// A message whose data is content of the sender's outbox. The payload is a ``MessageAttachment``.
+    case attached = 3
   }
 
   package struct Fields: Sendable, Hashable {
@@ -46,16 +48,20 @@ package struct MessageBody: Sendable, Hashable {
   }
 
   package let fields: Fields
+  /// The content beside a message of kind `attached`.
+  package let attachment: MessageAttachment?
   package let signature: [UInt8]
   private let signedBytes: [UInt8]
 
   /// Signs a body.
   ///
-  /// - Throws: `limitExceeded` for a payload or a list of heads beyond its limit, and what `sign` throws.
+  /// - Throws: `limitExceeded` for a payload or a list of heads beyond its limit, the errors of ``MessageAttachment`` for
+  ///   a payload that is none, and what `sign` throws.
   package init(_ fields: Fields, sign: ([UInt8]) throws -> [UInt8]) throws {
     try require(
       fields.payload.count <= Limits.messageBytes && fields.heads.count <= Limits.messageHeads, .limitExceeded)
     self.fields = fields
+    attachment = try fields.attachment()
     signedBytes = fields.bytes
     signature = try sign(signedBytes)
   }
@@ -65,6 +71,7 @@ package struct MessageBody: Sendable, Hashable {
     try require(bytes.count <= Limits.envelopeBytes, .limitExceeded)
     var reader = ByteReader(bytes)
     fields = try Fields(&reader)
+    attachment = try fields.attachment()
     signedBytes = Array(bytes.prefix(reader.offset))
     signature = Array(try reader.read(count: 64))
     let isPadded = bytes.count == Self.paddedLength(of: reader.offset)
@@ -127,6 +134,10 @@ extension MessageBody.Fields {
     }
     self.kind = kind
     payload = Array(try reader.readVariable32(limit: Limits.messageBytes))
+  }
+
+  fileprivate func attachment() throws(ZDCSecurityError) -> MessageAttachment? {
+    kind == .attached ? try MessageAttachment(payload: payload) : nil
   }
 
   private static func requireNoTransparency(_ reader: inout ByteReader) throws(ZDCSecurityError) {

@@ -12,7 +12,7 @@ extension MessageEnvelope {
     let sealed = try Wrap.wrap(to: encPub, label: "message", context: context, plaintext: body.bytes)
     self.init(
       id: fields.id, recipient: fields.recipient, inbox: fields.inbox, recipientEncGen: fields.recipientEncGen,
-      sealed: sealed)
+      sealed: sealed, attachment: body.attachment?.content)
   }
 
   /// Opens the envelope. The caller then fetches the sender's chain, and checks the signature with
@@ -23,7 +23,8 @@ extension MessageEnvelope {
   ///   - inbox: the local user's inbox.
   ///   - key: the user's decryption key of the generation that the envelope names.
   /// - Throws: `messageWrongRecipient` if envelope or body are for another user, inbox or key generation,
-  ///   `messageAuthFailed` if the seal does not open or the body is another message, `unsupportedVersion` for a kind of
+  ///   `messageAuthFailed` if the seal does not open, or the body is another message or has other content beside it,
+  ///   `unsupportedVersion` for a kind of
   ///   message that this version does not know, `nonCanonicalEncoding`, `limitExceeded`.
   package func open(user: UserID, inbox: TreeID, key: DecryptionKey) throws(ZDCSecurityError) -> MessageBody {
     try require(recipient == user && self.inbox == inbox, .messageWrongRecipient)
@@ -36,7 +37,7 @@ extension MessageEnvelope {
     try require(
       fields.recipient == user && fields.inbox == inbox && fields.recipientEncGen == recipientEncGen,
       .messageWrongRecipient)
-    try require(fields.id == id, .messageAuthFailed)
+    try require(fields.id == id && body.attachment?.content == attachment, .messageAuthFailed)
     return body
   }
 }

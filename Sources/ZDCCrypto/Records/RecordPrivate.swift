@@ -251,7 +251,7 @@ extension ReceivedMessage {
 }
 
 extension ContentSecrets {
-  fileprivate init(_ reader: inout ByteReader) throws(ZDCSecurityError) {
+  init(_ reader: inout ByteReader) throws(ZDCSecurityError) {
     guard let key = ContentKey(try reader.read(count: 32)) else { throw ZDCSecurityError(.nonCanonicalEncoding) }
     self.key = key
     let data = try reader.readUInt64()
@@ -259,7 +259,7 @@ extension ContentSecrets {
     thumbnailTag = try reader.read16()
   }
 
-  fileprivate func write(to out: inout ByteWriter) {
+  func write(to out: inout ByteWriter) {
     out.append(contentsOf: key.exportBytes())
     out.append(sizes.data)
     out.append(sizes.metadata)

@@ -10,17 +10,24 @@ package struct MessageEnvelope: Sendable, Hashable {
   package let inbox: TreeID
   package let recipientEncGen: UInt32
   package let sealed: [UInt8]
+  /// The content that the recipient may read in the sender's outbox; nil for a message that is complete without.
+  package let attachment: Attachment?
   package let bytes: [UInt8]
 
-  package init(id: MessageID, recipient: UserID, inbox: TreeID, recipientEncGen: UInt32, sealed: [UInt8]) {
+  package init(
+    id: MessageID, recipient: UserID, inbox: TreeID, recipientEncGen: UInt32, sealed: [UInt8],
+    attachment: Attachment? = nil
+  ) {
     self.id = id
     self.recipient = recipient
     self.inbox = inbox
     self.recipientEncGen = recipientEncGen
     self.sealed = sealed
+    self.attachment = attachment
     var out = ByteWriter(magic: "ZDME", capacity: 94 + sealed.count)
     out.append(contentsOf: Self.context(id: id, recipient: recipient, inbox: inbox, encGen: recipientEncGen))
     out.append32(sealed)
+    if let attachment { out.append(contentsOf: attachment.bytes) }
     bytes = out.bytes
   }
 
@@ -34,8 +41,39 @@ package struct MessageEnvelope: Sendable, Hashable {
     recipientEncGen = try reader.readUInt32()
     try require(recipientEncGen >= 1, .nonCanonicalEncoding)
     sealed = Array(try reader.readVariable32(limit: Limits.envelopeBytes))
+    attachment = reader.remaining == 0 ? nil : try Attachment(&reader)
     try reader.finish()
     self.bytes = bytes
+  }
+
+  /// The content of the sender's outbox node that has the message's ID.
+  package struct Attachment: Sendable, Hashable {
+    package var blobID: BlobID
+    package var cipherLength: UInt64
+    package var contentRoot: ContentRoot
+
+    package init(_ content: NodeRecord.Content) {
+      (blobID, cipherLength, contentRoot) = (content.blobID, content.cipherLength, content.contentRoot)
+    }
+
+    package init(_ reader: inout ByteReader) throws(ZDCSecurityError) {
+      blobID = try reader.read16()
+      cipherLength = try reader.readUInt64()
+      contentRoot = try reader.read32()
+    }
+
+    package var bytes: [UInt8] {
+      var out = ByteWriter(capacity: 56)
+      out.append(blobID)
+      out.append(cipherLength)
+      out.append(contentRoot)
+      return out.bytes
+    }
+
+    /// The fields of the first record of a node that has the content.
+    package var firstVersion: NodeRecord.Content {
+      NodeRecord.Content(dataVersion: 1, blobID: blobID, cipherLength: cipherLength, contentRoot: contentRoot)
+    }
   }
 
   /// The context that the seal is bound to.

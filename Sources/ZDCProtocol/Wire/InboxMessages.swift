@@ -10,8 +10,13 @@ package enum DeliveryResult: String, Codable, Sendable, Hashable {
   case recipientKeyStale
   /// The recipient wants no message from the sender.
   case blocked
+  /// The sender's outbox does not have the content that the envelope names.
+  case attachmentMissing
   case accountClosed
   case notFound
+
+  /// Whether the recipient has the message, or will find it in the mailbox.
+  package var isStored: Bool { self == .delivered || self == .exists }
 }
 
 /// The answer to `POST /v1/messages`, in the order of the envelopes.

@@ -57,6 +57,7 @@ enum Access {
   }
 
   /// Returns content that the user may read now. Replaced content is only for those who were members at that time.
+  /// Content of an outbox is also for those in whose mailbox a message names it.
   ///
   /// Missing content is reported as gone to users who may read the tree, and as not found to all others.
   static func content(
@@ -67,9 +68,13 @@ enum Access {
     guard let blob = try reader.contents([name], in: tree)[name] else {
       throw try missing(node: node, tree: tree, user: user, in: reader)
     }
-    guard blob.node == node, blob.state == .attached else { throw unknown }
-    guard let member = try reader.member(user, of: blob.zone), member.permissions.contains(.read) else { throw unknown }
-    guard try reader.treeID(of: blob.zone) == tree else { throw unknown }
+    guard blob.node == node, blob.state == .attached, try reader.treeID(of: blob.zone) == tree else { throw unknown }
+    guard let member = try reader.member(user, of: blob.zone), member.permissions.contains(.read) else {
+      guard try blob.replacedMs == nil && Attachments.isSent(blob.id, of: node, in: tree, to: user, reader) else {
+        throw unknown
+      }
+      return blob
+    }
     guard member.mayRead(replacedMs: blob.replacedMs) else { throw gone }
     return blob
   }

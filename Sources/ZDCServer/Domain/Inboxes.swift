@@ -35,6 +35,9 @@ enum Inboxes {
     guard recipient.encGen == envelope.recipientEncGen else { return .recipientKeyStale }
     let state = try tx.sender(sender, of: inbox.key)
     guard !state.contains(.blocked) else { return .blocked }
+    guard try Attachments.exists(for: envelope, from: sender, appTreeID: inbox.appTreeID, in: tx) else {
+      return .attachmentMissing
+    }
     let isRequest = try !isKnown(sender, state, in: inbox, tx)
     let usage = try tx.inboxUsage(of: inbox.key, sender: sender)
     guard usage.admits(envelope.bytes.count, isRequest: isRequest, bounds) else { return .mailboxFull }

@@ -97,13 +97,9 @@ struct PutContents {
   }
 
   private func check(_ blob: BlobRow, is content: NodeRecord.Content, of node: NodeID) throws {
-    let root = try blob.isInline ? inlineRoot(blob) : blob.contentRoot
+    let root = try reader.contentRoot(of: blob)
     try require(
       root == content.contentRoot && blob.cipherLength == content.cipherLength, .contentHashMismatch, node: node)
-  }
-
-  private func inlineRoot(_ blob: BlobRow) throws -> ContentRoot? {
-    try reader.inlineBytes(of: blob).map { ContentRoot(reinterpreting: MerkleTree.leafHash($0)) }
   }
 
   private static let gone = ServerError(.blobGone, "the server no longer has the content: send it again")

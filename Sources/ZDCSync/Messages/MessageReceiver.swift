@@ -175,7 +175,38 @@ struct MessageReceiver: Sendable {
 
   // MARK: Committing
 
+  /// Takes over as many messages as fit into a commit. If the server refuses content beside a message, only that message
+  /// is affected.
   private func commit(_ messages: [MessageBody], _ inbox: Inbox, _ taken: inout Taken) async throws {
+    do {
+      try await push(messages, inbox, &taken)
+    } catch let error as ServerError where [.blobGone, .quotaExceeded].contains(error.code) {
+      let attached = messages.filter { $0.attachment != nil }
+      guard let first = attached.first else { throw error }
+      guard messages.count == 1 else {
+        taken.hasMore = true
+        let others = messages.filter { $0.attachment == nil }
+        return try await commit(others.isEmpty ? [first] : others, inbox, &taken)
+      }
+      try await take(first, refused: error, inbox, &taken)
+    }
+  }
+
+  /// Takes a message over without the content that its sender no longer keeps. One for which the user has no room waits.
+  private func take(
+    _ message: MessageBody, refused error: ServerError, _ inbox: Inbox, _ taken: inout Taken
+  ) async throws {
+    session.events.report(error)
+    guard error.code == .blobGone else {
+      taken.skipped.insert(MessageName(sender: message.fields.sender, id: message.fields.id))
+      return
+    }
+    try await push([message], inbox, withAttachments: false, &taken)
+  }
+
+  private func push(
+    _ messages: [MessageBody], _ inbox: Inbox, withAttachments: Bool = true, _ taken: inout Taken
+  ) async throws {
     var request = Bundle.Writer()
     var records: [NodeRecord] = []
     for message in messages {
@@ -183,8 +214,7 @@ struct MessageReceiver: Sendable {
         taken.hasMore = true
         break
       }
-      let content = try await content(of: message, inbox)
-      if let bytes = content.inlineBytes { request.append(content: bytes, blob: content.fields(dataVersion: 1).blobID) }
+      let content = try await content(of: message, inbox, &request, withAttachments: withAttachments)
       let record = try RecordSealer.seal(try draft(message, content, inbox))
       request.append(record: record.bytes)
       records.append(record)
@@ -201,6 +231,27 @@ struct MessageReceiver: Sendable {
     try await forgetUploads(of: records)
   }
 
+  /// Adds small content to the request, uploads large content, and attaches content that the sender's outbox has.
+  private func content(
+    of message: MessageBody, _ inbox: Inbox, _ request: inout ZDCProtocol.Bundle.Writer, withAttachments: Bool
+  ) async throws -> SuppliedContent? {
+    if let attachment = message.attachment {
+      guard withAttachments else { return nil }
+      request.append(attach: try attached(attachment, message.fields))
+      return .uploaded(attachment.content.firstVersion, attachment.secrets)
+    }
+    let content = try await content(of: message, inbox)
+    if let bytes = content.inlineBytes { request.append(content: bytes, blob: content.fields(dataVersion: 1).blobID) }
+    return content
+  }
+
+  private func attached(_ attachment: MessageAttachment, _ fields: MessageBody.Fields) throws -> AttachedContent {
+    guard let node = NodeID(fields.id.bytes) else { throw ZDCSecurityError(.nonCanonicalEncoding) }
+    return AttachedContent(
+      tree: .derive(owner: fields.sender, trunk: .outbox, appTreeID: session.appTreeID), node: node,
+      blob: attachment.content.blobID)
+  }
+
   private func content(of message: MessageBody, _ inbox: Inbox) async throws -> SuppliedContent {
     let payload = message.fields.payload
     let sealed = try ContentSealer.sealSmall(data: payload)
@@ -214,16 +265,16 @@ struct MessageReceiver: Sendable {
     return try await upload.send(source, metadata: [], thumbnail: [])
   }
 
-  private func draft(_ message: MessageBody, _ content: SuppliedContent, _ inbox: Inbox) throws -> RecordDraft {
+  private func draft(_ message: MessageBody, _ content: SuppliedContent?, _ inbox: Inbox) throws -> RecordDraft {
     let fields = message.fields
     let received = ReceivedMessage(
       sender: fields.sender, senderGen: fields.senderGen, device: fields.device, seq: fields.seq, id: fields.id)
     var secrets = RecordPrivate(
-      name: try FoldedName(received.node.text), createdMs: fields.timeMs, content: content.secrets)
+      name: try FoldedName(received.node.text), createdMs: fields.timeMs, content: content?.secrets)
     secrets.received = received
     return RecordDraft(
       tree: inbox.tree, node: received.node, parent: inbox.row.zone.root, key: .random(),
-      parentLink: .keys(inbox.root.parentKeys), secrets: secrets, content: content.fields(dataVersion: 1),
+      parentLink: .keys(inbox.root.parentKeys), secrets: secrets, content: content?.fields(dataVersion: 1),
       writer: session.user, writerGen: session.keys.signGen, timeMs: session.now())
   }
 

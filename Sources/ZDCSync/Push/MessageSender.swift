@@ -48,7 +48,7 @@ struct MessageSender: Sendable {
     var operation: OperationRow
     var recipient: UserID
     var key: RecipientKey
-    var isSignal: Bool
+    var kind: MessageBody.Kind
     var payload: [UInt8]
   }
 
@@ -64,7 +64,7 @@ struct MessageSender: Sendable {
       let content: Content
       if let known = contents[node] { content = known } else { content = try await self.content(of: node) }
       contents[node] = content
-      guard let key = keys[recipient], case .bytes(let payload, let isSignal) = content else {
+      guard let key = keys[recipient], case .payload(let payload, let kind) = content else {
         try await hold(operation, keys[recipient] == nil ? .unavailable(.accountStateMissing) : content)
         isSomeHeld = true
         continue
@@ -72,7 +72,7 @@ struct MessageSender: Sendable {
       bytes += payload.count + (4 << 10)
       guard letters.isEmpty || bytes <= Self.requestBytes else { break }
       letters.append(
-        Letter(operation: operation, recipient: recipient, key: key, isSignal: isSignal, payload: payload))
+        Letter(operation: operation, recipient: recipient, key: key, kind: kind, payload: payload))
     }
     return (letters, isSomeHeld)
   }
@@ -90,23 +90,26 @@ struct MessageSender: Sendable {
 
   /// A message's content, or why it cannot be sent.
   private enum Content: Sendable {
-    case bytes([UInt8], isSignal: Bool)
+    case payload([UInt8], MessageBody.Kind)
     /// Something of the server is missing or does not open. It is tried again after a pause.
     case unavailable(ZDCSecurityError.Code)
     /// The app has no content that can be sent.
     case noData
   }
 
-  /// A message's content is that of the copy in the outbox. Only for a signal, which has none, the app is asked.
+  /// A message's content is that of the copy in the outbox. Only for a signal, which has none, the app is asked. Content
+  /// that is too large for an envelope stays in the outbox, where the recipients may read it.
   private func content(of node: Int64) async throws -> Content {
     let row = try await session.database.asyncRead { try $0.nodes.node(id: node) }
     guard let row else { return .noData }
     do {
-      guard row.isUploaded else { return .bytes(try await signal(row), isSignal: true) }
-      guard let content = row.content, content.secrets.sizes.data <= UInt64(Limits.messageBytes) else {
-        throw ZDCError(.sectionTooLarge)
+      guard row.isUploaded else { return .payload(try await signal(row), .signal) }
+      guard let content = row.content else { throw ZDCError(.noDataFromApp) }
+      guard content.secrets.sizes.data <= UInt64(Limits.messageBytes) else {
+        let attachment = try MessageAttachment(.init(content.content), secrets: content.secrets)
+        return .payload(attachment.payload, .attached)
       }
-      return .bytes(try await copy(row, content), isSignal: false)
+      return .payload(try await copy(row, content), .message)
     } catch let error as ZDCSecurityError {
       session.events.report(error)
       return .unavailable(error.code)
@@ -212,7 +215,7 @@ struct MessageSender: Sendable {
     _ envelope: StoredEnvelope, _ result: DeliveryResult, _ transaction: ZDCReadWriteTransaction
   ) throws -> Outcome {
     guard let operation = try transaction.operations.operation(id: envelope.operation) else { return .done }
-    guard result == .delivered || result == .exists else {
+    guard result.isStored else {
       try refuse(operation, envelope, result, transaction)
       return .waits
     }
@@ -279,7 +282,7 @@ extension MessageSender.Letter {
       id: MessageID(operation.nodeID.bytes) ?? .zero, sender: session.user, senderGen: session.keys.signGen,
       device: device, recipient: recipient,
       inbox: .derive(owner: recipient, trunk: .inbox, appTreeID: session.appTreeID), recipientEncGen: key.encGen,
-      seq: seq, timeMs: session.now(), kind: isSignal ? .signal : .message, payload: payload)
+      seq: seq, timeMs: session.now(), kind: kind, payload: payload)
   }
 }
 

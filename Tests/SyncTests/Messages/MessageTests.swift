@@ -369,11 +369,11 @@ extension TestDevice {
       fromUserID: try other.localUserID, forLocalUserID: try localUserID)
   }
 
-  /// Sends everything, and returns the bytes of the only envelope.
+  /// Sends everything, and returns the bytes of the newest envelope.
   func sendKeepingEnvelope() async throws -> [UInt8] {
     network.keepTraffic()
     try await sync()
-    for bytes in network.traffic {
+    for bytes in network.traffic.reversed() {
       var reader = ZDCProtocol.Bundle.Reader(bytes)
       if case .envelope(let envelope)? = try? reader.next() { return envelope.bytes }
     }

@@ -20,8 +20,29 @@ extension VectorCases {
     (full.kind, full.seq, full.payload) = (.signal, 7, pattern(5_000))
     full.heads = [VerifiedHead(zone: world.home.zone, seq: 3, hash: CommitHash(1, 2, 3, 4))]
     try add("message-signal", "a signal with a zone's head, padded", exchange, full)
+    try addAttachedMessages(exchange)
     try addMessageFailures(exchange)
     try addReceivedRecord(exchange)
+  }
+
+  private mutating func addAttachedMessages(_ exchange: Exchange) throws {
+    var fields = world.fields(exchange.sender, exchange.inbox)
+    let content = NodeRecord.Content(
+      dataVersion: 1, blobID: BlobID(high: 5, low: 6), cipherLength: 1_064_944, contentRoot: ContentRoot(1, 2, 3, 4))
+    var source = SeededSource("zdc1 vectors attached message")
+    let secrets = ContentSecrets(
+      key: .random(&source), sizes: ContentSizes(data: 1_000_000), thumbnailTag: .zero)
+    (fields.kind, fields.seq) = (.attached, 2)
+    fields.payload = try MessageAttachment(.init(content), secrets: secrets).payload
+    try add("message-attached", "a message whose data is in the sender's outbox", exchange, fields)
+    var other = content
+    other.blobID = BlobID(high: 5, low: 7)
+    try add(
+      "message-attached-other", "the envelope names other content than the body", exchange, fields,
+      attachment: .init(other), expect: .messageAuthFailed)
+    try add(
+      "message-attached-none", "a message without content beside it, in an envelope that names some", exchange,
+      world.fields(exchange.sender, exchange.inbox), attachment: .init(content), expect: .messageAuthFailed)
   }
 
   private mutating func addMessageFailures(_ exchange: Exchange) throws {
@@ -83,7 +104,8 @@ extension VectorCases {
   /// platform's HPKE takes no seed.
   private mutating func add(
     _ name: String, _ about: String, _ exchange: Exchange, _ fields: MessageBody.Fields,
-    signedBy signer: FrozenMember? = nil, expect code: ZDCSecurityError.Code? = nil
+    signedBy signer: FrozenMember? = nil, attachment: MessageEnvelope.Attachment? = nil,
+    expect code: ZDCSecurityError.Code? = nil
   ) throws {
     let body = try MessageBody(fields, sign: (signer ?? exchange.sender).sign("message"))
     let envelope = try storedEnvelope(name) {
@@ -92,7 +114,8 @@ extension VectorCases {
       let sealed = try Wrap.wrap(
         to: exchange.key.publicKey, label: "message", context: context, plaintext: body.bytes)
       return MessageEnvelope(
-        id: id, recipient: exchange.user, inbox: exchange.inbox, recipientEncGen: 1, sealed: sealed)
+        id: id, recipient: exchange.user, inbox: exchange.inbox, recipientEncGen: 1, sealed: sealed,
+        attachment: attachment ?? body.attachment?.content)
     }
     add(
       name, "message", about, expect: code?.rawValue ?? "ok",
