@@ -99,11 +99,11 @@ public struct TaskItem: Identifiable, Hashable, Sendable {
   public let badges: Set<Badge>
 }
 
-/// An edit of this device, the outcome of a conflict, or the end of a list of another user. Many can be undone.
+/// A change of this device, the outcome of a conflict, or the end of a list of another user. Many can be undone.
 public struct Activity: Identifiable, Hashable, Sendable {
   /// The origin of an activity.
   public enum Kind: String, Codable, Hashable, Sendable {
-    /// An edit of this device.
+    /// A list or task that this device created, changed or deleted.
     case edit
     /// The outcome of a conflict in which this device lost nothing.
     case conflict
@@ -137,7 +137,7 @@ public struct Screen: Hashable, Sendable {
   public var lists: [ListItem] = []
   /// The tasks of the chosen list in their order.
   public var tasks: [TaskItem] = []
-  /// Edits, outcomes of conflicts and ends of lists, the latest first.
+  /// Changes of this device, outcomes of conflicts and ends of lists, the latest first.
   public var activity: [Activity] = []
   /// Pending invitations, the latest first.
   public var invitations: [InvitationItem] = []

@@ -83,22 +83,6 @@ struct TaskCloudJSON: Codable {
   }
 }
 
-/// An edit of this device, kept so that the user can undo it.
-struct Edit: Codable {
-  static let collection = "edits"
-  /// Older edits are removed.
-  static let limit = 50
-
-  var user: String
-  var taskID: String
-  var title: String
-  var change: String
-  var date: Date
-  /// An encoded ``ZDCChangeset`` that undoes the edit, or redoes it once it is undone.
-  var changeset: Data
-  var isUndone = false
-}
-
 /// An event of a list that the user did not cause, for the activity.
 struct Notice: Codable {
   static let collection = "notices"

@@ -85,8 +85,8 @@ private struct ScreenReader {
 
   private func activity(_ journal: [ZDCMergeJournalEntry]) throws -> [Activity] {
     let edits = try edits()
-    let titles = Dictionary(edits.map { ($0.edit.taskID, $0.edit.title) }, uniquingKeysWith: { $1 })
-    let result = journal.map { $0.activity(cloud, titles) } + edits.map(activity) + (try notices())
+    let titles = Dictionary(edits.map { ($0.edit.nodeID, $0.edit.title) }, uniquingKeysWith: { $1 })
+    let result = journal.map { $0.activity(cloud, titles) } + (try edits.map(activity)) + (try notices())
     return result.sorted { $0.date > $1.date }
   }
 
@@ -99,11 +99,10 @@ private struct ScreenReader {
     return result.sorted { $0.edit.date < $1.edit.date }
   }
 
-  private func activity(_ key: String, _ edit: Edit) -> Activity {
-    let exists = cloud.node(id: edit.taskID) != nil
-    return Activity(
-      id: key, kind: .edit, taskID: exists ? edit.taskID : nil, title: edit.title, change: edit.change,
-      date: edit.date, canUndo: exists, isUndone: edit.isUndone)
+  private func activity(_ key: String, _ edit: Edit) throws -> Activity {
+    Activity(
+      id: key, kind: .edit, taskID: cloud.isTask(edit.nodeID) ? edit.nodeID : nil, title: edit.title,
+      change: edit.change, date: edit.date, canUndo: try cloud.canUndo(edit), isUndone: edit.isUndone)
   }
 
   private func notices() throws -> [Activity] {

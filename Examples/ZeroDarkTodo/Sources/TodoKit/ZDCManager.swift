@@ -5,8 +5,8 @@
 //  3. Change lists, tasks and photos         7. Conflicts
 //  4. Give the framework what it uploads     8. Sharing
 //
-// People.swift has the part of sharing that is about other users. Photos.swift and Reading.swift have what the screens
-// show.
+// People.swift has the part of sharing that is about other users, Undo.swift what the app records to undo changes.
+// Photos.swift and Reading.swift have what the screens show.
 //
 // The tree of an account in the cloud. The server sees its shape, but neither names nor content:
 //
@@ -63,6 +63,7 @@ public final class ZDCManager: ZeroDarkCloudDelegate {
     database.register(List.self, inCollection: List.collection)
     database.register(Task.self, inCollection: Task.collection)
     database.register(Edit.self, inCollection: Edit.collection)
+    database.register(Removed.self, inCollection: Removed.collection)
     database.register(Invitation.self, inCollection: Invitation.collection)
     database.register(Nickname.self, inCollection: Nickname.collection)
     database.register(Notice.self, inCollection: Notice.collection)
@@ -149,7 +150,7 @@ extension ZDCManager {
       try transaction.removeObjects(List.self, inCollection: List.collection) { key, _ in hasNoNode(key) }
       try transaction.removeObjects(Task.self, inCollection: Task.collection) { key, _ in hasNoNode(key) }
       try transaction.removeObjects(Invitation.self, inCollection: Invitation.collection) { key, _ in hasNoNode(key) }
-      try transaction.removeObjects(Edit.self, inCollection: Edit.collection) { _, edit in !others.contains(edit.user) }
+      try transaction.removeEdits { !others.contains($0.user) }
       try transaction.removeObjects(Notice.self, inCollection: Notice.collection) { !others.contains($1.user) }
     }
   }
@@ -181,6 +182,8 @@ extension Account {
       let path = cloud.conflictFreePath(ZDCTreesystemPath(pathComponents: [title]))
       let node = try cloud.createNode(withPath: path)
       try transaction.insertList(of: node, cloud)
+      try transaction.record(
+        Edit(user: user, nodeID: node.uuid, title: path.nodeName, change: "created", undo: .removal))
       return node.uuid
     }
   }
@@ -195,27 +198,32 @@ extension Account {
     }
   }
 
-  /// Deletes a list with its tasks and their photos, for all of its members.
+  /// Deletes a list with its tasks and their photos, for all of its members, and records it for undo.
   ///
+  /// - Returns: The activity that undoes it.
   /// - Throws: `invalidParameter` for a list of another user, which ``leave(_:)`` removes.
-  public func deleteList(_ listID: String) async throws {
+  @discardableResult
+  public func deleteList(_ listID: String) async throws -> String {
     try await tree.write { transaction, cloud in
-      let list = try cloud.existingNode(listID)
-      guard list.anchor == nil else {
-        throw ZDCError(.invalidParameter, detail: "the list belongs to another user; leave it instead")
-      }
-      try cloud.delete(list)  // one operation deletes the branch
-      try transaction.removeList(listID, cloud)
+      let removed = try cloud.removed(listID)
+      try transaction.deleteList(listID, cloud)
+      let edit = Edit(
+        user: user, nodeID: listID, title: removed.listTitle ?? "", change: "deleted", undo: .restoration(listID: nil))
+      return try transaction.record(edit, removed)
     }
   }
 
-  /// Adds a task at the end of a list.
+  /// Adds a task at the end of a list, and records it for undo.
   public func addTask(
     _ title: String, details: String = "", priority: Priority = .normal, to listID: String
   ) async throws {
     let task = Task(
       listID: listID, created: Date(), title: title, details: details, priority: priority, rank: Rank.between(nil, nil))
-    try await addTasks([task], to: listID)
+    try await tree.write { transaction, cloud in
+      for nodeID in try transaction.add([task], to: listID, cloud) {
+        try transaction.record(Edit(user: user, nodeID: nodeID, title: title, change: "added", undo: .removal))
+      }
+    }
   }
 
   /// Adds tasks at the end of a list, all in one transaction: a thousand take little longer than one.
@@ -235,8 +243,8 @@ extension Account {
       guard let changeset = try task.changeset() else { return }
       try transaction.store(task, taskID, cloud, changeset: changeset)
       let edit = Edit(
-        user: user, taskID: taskID, title: before.title, change: before.changes(to: task), date: Date(),
-        changeset: changeset.encoded)
+        user: user, nodeID: taskID, title: before.title, change: before.changes(to: task),
+        undo: .changeset(changeset.encoded))
       try transaction.record(edit)
     }
   }
@@ -291,9 +299,21 @@ extension Account {
     }
   }
 
-  /// Deletes a task and its photo.
-  public func deleteTask(_ taskID: String) async throws {
-    try await tree.write { transaction, cloud in try transaction.deleteTask(taskID, cloud) }
+  /// Deletes a task and its photo, and records it for undo.
+  ///
+  /// - Returns: The activity that undoes it, without the photo. Nil if the task was not downloaded yet.
+  @discardableResult
+  public func deleteTask(_ taskID: String) async throws -> String? {
+    try await tree.write { transaction, cloud in
+      let task = cloud.linkedObject(forNodeID: taskID) as? Task
+      let hasPhoto = cloud.photoNode(of: taskID) != nil
+      try transaction.deleteTask(taskID, cloud)
+      guard let task else { return nil }
+      let edit = Edit(
+        user: user, nodeID: taskID, title: task.title, change: hasPhoto ? "deleted with its photo" : "deleted",
+        undo: .restoration(listID: task.listID))
+      return try transaction.record(edit, Removed(tasks: [taskID: task]))
+    }
   }
 
   /// Attaches a photo to a task, or replaces the one that it has.
@@ -343,20 +363,22 @@ extension ZDCDiskImport {
 
 extension ZDCReadWriteTransaction {
   /// Stores the object of a list's node, unless the node has one.
-  fileprivate func insertList(of node: ZDCNode, _ cloud: ZDCCloudTransaction) throws {
+  func insertList(of node: ZDCNode, created: Date = Date(), _ cloud: ZDCCloudTransaction) throws {
     guard !cloud.isNodeLinked(node.uuid) else { return }
-    setObject(List(created: Date()), forKey: node.uuid, inCollection: List.collection)
+    setObject(List(created: created), forKey: node.uuid, inCollection: List.collection)
     // From now on, the framework finds the object of the node, and the app the node of the object.
     try cloud.linkNodeID(node.uuid, toKey: node.uuid, inCollection: List.collection)
   }
 
-  /// Creates tasks at the end of a list, and returns the ids of their nodes.
-  fileprivate func add(_ tasks: [Task], to listID: String, _ cloud: ZDCCloudTransaction) throws -> [String] {
+  /// Creates tasks at the end of a list, or at their own places, and returns the ids of their nodes.
+  func add(
+    _ tasks: [Task], to listID: String, keepsPlaces: Bool = false, _ cloud: ZDCCloudTransaction
+  ) throws -> [String] {
     guard let path = cloud.path(forNodeID: listID) else { throw ZDCError(.nodeNotFound) }
     var last = try cloud.tasks(of: listID).last?.task.rank
     let ids = try tasks.map { task in
       var task = task
-      (task.listID, task.rank) = (listID, Rank.between(last, nil))
+      (task.listID, task.rank) = (listID, keepsPlaces ? task.rank : Rank.between(last, nil))
       task.clearChangeTracking()  // a new task has no changes that could be merged
       last = task.rank
       let node = try cloud.createNode(withPath: path.appendingComponent(UUID().uuidString))
@@ -368,7 +390,16 @@ extension ZDCReadWriteTransaction {
     return ids
   }
 
-  fileprivate func deleteTask(_ taskID: String, _ cloud: ZDCCloudTransaction) throws {
+  func deleteList(_ listID: String, _ cloud: ZDCCloudTransaction) throws {
+    let list = try cloud.existingNode(listID)
+    guard list.anchor == nil else {
+      throw ZDCError(.invalidParameter, detail: "the list belongs to another user; leave it instead")
+    }
+    try cloud.delete(list)  // one operation deletes the branch
+    try removeList(listID, cloud)
+  }
+
+  func deleteTask(_ taskID: String, _ cloud: ZDCCloudTransaction) throws {
     let listID = try cloud.existingNode(taskID).parentID
     // The node is linked to the object, so it is deleted with it, and its photo too.
     removeObject(forKey: taskID, inCollection: Task.collection)
@@ -377,7 +408,7 @@ extension ZDCReadWriteTransaction {
   }
 
   /// Stores a changed task, and queues the upload of its node.
-  fileprivate func store(
+  func store(
     _ task: Task, _ taskID: String, _ cloud: ZDCCloudTransaction, changeset: ZDCChangeset?
   ) throws {
     setObject(task, forKey: taskID, inCollection: Task.collection)
@@ -406,7 +437,7 @@ extension ZDCReadWriteTransaction {
     try removeObjects(Task.self, inCollection: Task.collection) { _, task in task.listID == listID }
   }
 
-  fileprivate func removeObjects<T: ZDCStorable>(
+  func removeObjects<T: ZDCStorable>(
     _ type: T.Type, inCollection collection: String, where isRemoved: (_ key: String, _ object: T) -> Bool
   ) throws {
     var keys: [String] = []
@@ -416,25 +447,23 @@ extension ZDCReadWriteTransaction {
     removeObjects(forKeys: keys, inCollection: collection)
   }
 
-  fileprivate func record(_ edit: Edit) throws {
-    setObject(edit, forKey: "\(UUID())", inCollection: Edit.collection)
-    try removeOldest(Edit.self, inCollection: Edit.collection, limit: Edit.limit, date: \.date)
-  }
-
   fileprivate func record(_ notice: Notice) throws {
     setObject(notice, forKey: "\(UUID())", inCollection: Notice.collection)
     try removeOldest(Notice.self, inCollection: Notice.collection, limit: Notice.limit, date: \.date)
   }
 
-  private func removeOldest<T: ZDCStorable>(
+  /// - Returns: The key of the object that was removed because there are more than `limit`.
+  @discardableResult
+  func removeOldest<T: ZDCStorable>(
     _ type: T.Type, inCollection collection: String, limit: Int, date: (T) -> Date
-  ) throws {
-    guard try numberOfKeys(inCollection: collection) > limit else { return }
+  ) throws -> String? {
+    guard try numberOfKeys(inCollection: collection) > limit else { return nil }
     var oldest: (key: String, date: Date)?
     try enumerateKeysAndObjects(type, inCollection: collection) { key, object, _ in
       if date(object) < oldest?.date ?? .distantFuture { oldest = (key, date(object)) }
     }
     if let oldest { removeObject(forKey: oldest.key, inCollection: collection) }
+    return oldest?.key
   }
 }
 
@@ -764,14 +793,11 @@ extension ZDCCloudTransaction {
 }
 
 extension Account {
-  /// Undoes an edit or the outcome of a conflict. Redoes an edit that was undone.
+  /// Undoes a change of this device or the outcome of a conflict. Redoes a change that was undone.
   public func undo(_ activityID: String) async throws {
     try await tree.write { transaction, cloud in
-      if var edit = transaction.object(forKey: activityID, inCollection: Edit.collection) as? Edit {
-        let changeset = ZDCChangeset(encoded: edit.changeset)
-        edit.changeset = try transaction.undo(changeset, in: edit.taskID, cloud).encoded
-        edit.isUndone.toggle()
-        transaction.setObject(edit, forKey: activityID, inCollection: Edit.collection)
+      if let edit = transaction.object(forKey: activityID, inCollection: Edit.collection) as? Edit {
+        try transaction.undo(edit, activityID, cloud)
       } else if let id = UUID(uuidString: activityID), let entry = cloud.mergeJournalEntry(id: id) {
         let undo = try cloud.undo(entry)
         if let changeset = undo.changeset { _ = try transaction.undo(changeset, in: undo.nodeID, cloud) }
@@ -787,17 +813,6 @@ extension Account {
       cloud.clearMergeJournal(forNodeID: taskID)
       if let photo = cloud.photoNode(of: taskID) { cloud.clearMergeJournal(forNodeID: photo.uuid) }
     }
-  }
-}
-
-extension ZDCReadWriteTransaction {
-  fileprivate func undo(
-    _ changeset: ZDCChangeset, in taskID: String, _ cloud: ZDCCloudTransaction
-  ) throws -> ZDCChangeset {
-    var task = try cloud.task(taskID)
-    let redo = try task.undo(changeset)
-    try store(task, taskID, cloud, changeset: redo)
-    return redo
   }
 }
 

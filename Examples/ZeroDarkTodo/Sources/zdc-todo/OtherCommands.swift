@@ -50,7 +50,7 @@ struct Photo: AsyncParsableCommand {
 struct Activities: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "activity",
-    abstract: "Show this device's edits, the outcomes of conflicts, and lists that others have ended.",
+    abstract: "Show this device's changes, the outcomes of conflicts, and lists that others have ended.",
     discussion: "EXAMPLES\n  zdc-todo activity")
   @OptionGroup var options: Options
 
@@ -68,8 +68,15 @@ struct Activities: AsyncParsableCommand {
 
 struct Undo: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Undo an edit or the outcome of a conflict.",
-    discussion: "EXAMPLES\n  zdc-todo undo\n  zdc-todo undo 0F2C3B0E-7C57-4A7E-9A53-0D7B3E5A1C11")
+    abstract: "Undo a change of this device or the outcome of a conflict, or redo a change that was undone.",
+    discussion: """
+      A deleted task or list is created again, without photos, and is not shared any more. The creation of a list is undone \
+      only while the list has no tasks.
+
+      EXAMPLES
+        zdc-todo undo
+        zdc-todo undo 0F2C3B0E-7C57-4A7E-9A53-0D7B3E5A1C11
+      """)
   @Argument(help: "The id in `zdc-todo activity`. (default: the latest that is not undone)") var id: String?
   @OptionGroup var options: Options
 

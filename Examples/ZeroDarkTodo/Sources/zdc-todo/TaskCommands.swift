@@ -163,7 +163,7 @@ struct Delete: AsyncParsableCommand {
           let title = list.title.displayed
           throw Failure(.usage, "otherList", "\(title) belongs to another user; use `zdc-todo leave` to leave it")
         }
-        return try await account.deleteList(list.id)
+        try await account.deleteList(list.id)
       }
       for task in tasks { try await account.deleteTask(task) }
     }

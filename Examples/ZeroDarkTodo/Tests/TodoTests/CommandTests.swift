@@ -107,6 +107,8 @@ import ZeroDarkCloudTesting
       try await a.run("undo")
       #expect(try await b.run("tasks", "Groceries").output == "1. [ ]  milk\n")
       #expect(try await a.run("activity").output.contains("(undone)"))
+      for _ in ["the task", "the list"] { try await a.run("undo") }
+      #expect(try await b.run("lists").output == "")
       try await a.run("undo", expecting: 66)
     }
   }

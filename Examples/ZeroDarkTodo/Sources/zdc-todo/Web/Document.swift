@@ -6,13 +6,13 @@ import ZeroDarkCloud
 
 /// Whole documents: the frame of all pages, pages outside of an account, and details of a node.
 enum Document {
-  static func html(title: String, body: HTML) -> HTML {
+  static func html(title: String, body: HTML, notice: HTML = .empty) -> HTML {
     """
     <!doctype html>
     <html lang="en"><head><meta charset="utf-8"><title>\(title) – ZeroDark Todo</title>
     <meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
     <link rel="icon" href="/icon.svg"><link rel="stylesheet" href="/style.css"><script src="/page.js" defer></script></head>
-    <body>\(body)<div id="notice" role="status" aria-live="polite"></div></body></html>
+    <body>\(body)<div id="notice" role="status" aria-live="polite">\(notice)</div></body></html>
     """
   }
 

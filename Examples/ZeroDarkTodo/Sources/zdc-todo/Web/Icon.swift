@@ -30,6 +30,22 @@ enum Icon {
     <svg viewBox="0 0 20 20" class="icon" aria-hidden="true"><rect x="2.500" y="4.500" width="15" height="11" rx="2"/>\
     <path d="M3 6l7 5 7-5"/></svg>
     """
+  static let lock: HTML = """
+    <svg viewBox="0 0 20 20" class="icon" aria-hidden="true"><rect x="4" y="9" width="12" height="8" rx="2"/>\
+    <path d="M7 9V6a3 3 0 0 1 6 0v3"/></svg>
+    """
+  static let trash: HTML = """
+    <svg viewBox="0 0 20 20" class="icon" aria-hidden="true"><path d="M3.500 5.500h13M8 5.500V3.500h4v2M5 5.500l.8 11h8.400l.8-11"/></svg>
+    """
+  static let leave: HTML = """
+    <svg viewBox="0 0 20 20" class="icon" aria-hidden="true"><path d="M9 3.500H4.500v13H9M8.500 10h8M13.500 7l3 3-3 3"/></svg>
+    """
+  static let pencil: HTML = """
+    <svg viewBox="0 0 20 20" class="icon" aria-hidden="true"><path d="M4 16l.7-3L13 4.700l2.300 2.300L7 15.300z"/></svg>
+    """
+  static let merge: HTML = """
+    <svg viewBox="0 0 20 20" class="icon" aria-hidden="true"><path d="M5 3.500v3c0 4 5 3 5 7v3M15 3.500v3c0 4-5 3-5 7"/></svg>
+    """
   /// The icon of the browser's tab, a file.
   static let tab = """
     <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24"><rect x="2" y="2" width="20" height="20" rx="6" fill="#3b5bdb"/>\

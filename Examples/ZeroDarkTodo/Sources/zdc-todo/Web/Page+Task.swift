@@ -2,7 +2,7 @@ import Foundation
 import TodoKit
 import ZeroDarkCloud
 
-// A single task, and the activity.
+// A single task.
 extension Page {
   func taskPane(_ item: TaskItem) -> HTML? {
     guard let task = item.task else { return nil }
@@ -80,33 +80,5 @@ extension Page {
       "/task/\(id)/list", class: "inline", live: false,
       "<label for=\"f-list\">Move to</label><select id=\"f-list\" name=\"list\">\(others)</select><button>Move</button>"
     )
-  }
-
-  var activityPane: HTML {
-    let rows: [HTML] = screen.activity.map { entry in
-      """
-      <li id="a-\(entry.id)"><div><strong><bdi>\(entry.title.displayed)</bdi></strong> <span>\(entry.change)</span>
-      <time datetime="\(entry.date.formatted(.iso8601))">\(entry.date.formatted(date: .abbreviated, time: .shortened))</time></div>
-      \(entry.isUndone ? "<span class=\"undone\">Undone</span>" : HTML.empty)\(undo(entry))</li>
-      """
-    }
-    return """
-      <header>\(back("/", "Lists"))<h1 id="title">Activity</h1></header>
-      \(rows.isEmpty ? "<p class=\"hint\">Edits of this device, outcomes of conflicts, and lists that others have ended will appear here.</p>" : HTML.empty)
-      <ul id="activity">\(rows)</ul>
-      """
-  }
-
-  private func undo(_ entry: Activity) -> HTML {
-    let keep = entry.kind == .loss && !entry.isUndone ? entry.taskID.map(dismiss) : nil
-    guard entry.canUndo else { return keep ?? .empty }
-    let button = form(
-      "/undo",
-      "<input type=\"hidden\" name=\"id\" value=\"\(entry.id)\"><button>\(entry.isUndone ? "Redo" : "Undo")</button>")
-    return "\(button)\(keep)"
-  }
-
-  private func dismiss(_ task: String) -> HTML {
-    form("/dismiss", "<input type=\"hidden\" name=\"task\" value=\"\(task)\"><button class=\"quiet\">Keep</button>")
   }
 }

@@ -52,12 +52,12 @@ extension Page {
     <details id="list-menu" class="menu"><summary aria-label="Change this list">\
     <svg viewBox="0 0 20 20" class="icon dots" aria-hidden="true"><circle cx="4" cy="10" r="1.5"/>\
     <circle cx="10" cy="10" r="1.5"/><circle cx="16" cy="10" r="1.5"/></svg></summary><div class="sheet">
-    \(form("/list/\(list.id)/rename", """
+    \(form("/list/\(list.id)/rename", class: "rename", """
       <label for="rename">Title</label><input id="rename" name="title" value="\(list.title)" maxlength="200" required>
       <button>Rename</button>
       """))
-    \(list.isArriving ? .empty : "<p><a href=\"\(base)/sealed/\(list.id)\">What the server sees</a></p>")
-    \(list.isOwn ? deletion(list) : leaving(list))</div></details>
+    \(list.isArriving ? .empty : "<a class=\"item\" href=\"\(base)/sealed/\(list.id)\">\(Icon.lock)What the server sees</a>")
+    \(list.isOwn ? deletion(list) : leaving(list, icon: Icon.leave))</div></details>
     """
   }
 
@@ -67,15 +67,15 @@ extension Page {
       "/list/\(list.id)/delete", live: false,
       """
       <button class="danger" data-confirm="Delete this list with \(list.counts.tasks) tasks and their photos, \(place)?">\
-      Delete the list</button>
+      \(Icon.trash)Delete the list</button>
       """)
   }
 
-  func leaving(_ list: ListItem) -> HTML {
+  func leaving(_ list: ListItem, icon: HTML = .empty) -> HTML {
     form(
       "/list/\(list.id)/leave", class: "leave", live: false,
       """
-      <button class="danger" data-confirm="Leave this list? It disappears from all of your devices.">Leave the list</button>
+      <button class="danger" data-confirm="Leave this list? It disappears from all of your devices.">\(icon)Leave the list</button>
       """)
   }
 

@@ -15,6 +15,8 @@ struct Page: Sendable {
   var person: Person?
   /// Users who are unknown, and have sent messages; nil while the server cannot be asked.
   var senders: [UnknownSender]?
+  /// The activity of a deletion that has led to this page, which then offers to undo it.
+  var deletion: String?
 
   var base: String { "/account/\(user)" }
   var list: ListItem? { screen.lists.first { $0.id == place.listID } }
@@ -24,7 +26,18 @@ struct Page: Sendable {
       title: title,
       body: """
         <div id="app" data-live="\(base)/live?path=\(base)\(place.path)">\(content)</div>
-        """)
+        """, notice: deletionNotice)
+  }
+
+  private var deletionNotice: HTML {
+    guard let entry = screen.activity.first(where: { $0.id == deletion }), entry.canUndo, !entry.isUndone else {
+      return .empty
+    }
+    return """
+      <bdi>\(entry.title.displayed)</bdi> \(entry.change)\(form("/undo", """
+        <input type="hidden" name="id" value="\(entry.id)"><button class="quiet" data-done="Restored.">Undo</button>
+        """))
+      """
   }
 
   private var title: String {

@@ -52,8 +52,8 @@ extension Site {
 
   @Sendable private func deleteList(_ request: Request, _ context: Context) async throws -> Response {
     let account = try chosen(context)
-    try await account.deleteList(context.parameters.decoded("list"))
-    return Response.redirect(to: "/account/\(account.user)")
+    let activity = try await account.deleteList(context.parameters.decoded("list"))
+    return Response.redirect(to: "/account/\(account.user)?deleted=\(activity)")
   }
 
   @Sendable private func addTask(_ request: Request, _ context: Context) async throws -> Response {
@@ -108,8 +108,9 @@ extension Site {
   @Sendable private func deleteTask(_ request: Request, _ context: Context) async throws -> Response {
     let (account, task) = (try chosen(context), try context.parameters.decoded("task"))
     let list = try await account.item(task).task?.listID
-    try await account.deleteTask(task)
-    return Response.redirect(to: "/account/\(account.user)\(list.map { "/list/\($0)" } ?? "")")
+    let activity = try await account.deleteTask(task)
+    let query = activity.map { "?deleted=\($0)" } ?? ""
+    return Response.redirect(to: "/account/\(account.user)\(list.map { "/list/\($0)" } ?? "")\(query)")
   }
 
   // MARK: Photos

@@ -98,7 +98,9 @@ struct Site: Sendable {
     for path in paths {
       account.get(path) { request, context in
         guard let place = Place(path: request.uri.path) else { throw HTTPError(.notFound) }
-        return Document.response(try await page(place, context).document)
+        var page = try await page(place, context)
+        page.deletion = request.uri.queryParameters["deleted"].map(String.init)
+        return Document.response(page.document)
       }
     }
     account.get("live") { request, context in

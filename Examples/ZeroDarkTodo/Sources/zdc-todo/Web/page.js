@@ -10,6 +10,12 @@ function say(text, isLasting = false) {
   if (!isLasting) say.timer = setTimeout(() => (notice.textContent = ""), 6000);
 }
 
+// The address of a page that offers to undo a deletion says so. A reload does not offer it again.
+if (notice.firstElementChild) {
+  history.replaceState(null, "", location.pathname);
+  say.timer = setTimeout(() => (notice.textContent = ""), 10000);
+}
+
 // --- The page follows the database ---
 
 // Changes `old` until it equals `fresh`. Equal parts keep their state: the focus, the selection, an open menu.
