@@ -19,7 +19,7 @@ from pathlib import Path
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect, sync_playwright
 
-from programs import ROOT, Server, check, end, failures, free_port, say, table
+from programs import ROOT, Server, check, end, failures, free_port, say
 
 SHOTS = ROOT / ".build/todo"
 PHONE, DESKTOP = {"width": 390, "height": 844}, {"width": 1280, "height": 800}
@@ -615,22 +615,6 @@ def story(alice, phone, bob, server, browser, work):
     stopped(bob)
 
 
-def bench(alice, phone, work):
-    """Figures beside the goals of the app: 100 ms for a first paint, 50 ms for a change to reach another page."""
-    words = create_account(alice)
-    log_in(phone, words)
-    import_large(alice, work)
-    expect(phone.page.locator("#status")).to_contain_text("Everything is in the cloud", timeout=120_000)
-    rows = [(f"first paint, {name}", times, 100) for name, times in zip(("50 lists", "a list of 100 tasks"), paints(alice, 50))]
-    for todo in (alice, phone):
-        todo.page.goto(todo.origin)
-        todo.page.get_by_role("link", name="List07").click()
-        expect(todo.row("task 7")).to_be_visible(timeout=120_000)
-    rows.append(("a tick reaches the other page", latency(alice, phone, "task 7", 200), 50))
-    table([(name, f"{statistics.median(times):5.0f} ms p50  {times[len(times) * 99 // 100]:5.0f} ms p99  of {len(times)}; goal {goal} ms")
-           for name, times, goal in rows] + [("peak memory of the page's process", f"{peak_memory(alice)} MiB")])
-
-
 def main():
     bin_folder = Path(sys.argv[1])
     SHOTS.mkdir(exist_ok=True)
@@ -649,7 +633,7 @@ def main():
         for todo in todos:
             todo.page = todo.open(browser)
         try:
-            bench(*todos[:2], work) if sys.argv[2:] == ["bench"] else story(*todos, server, browser, work)
+            story(*todos, server, browser, work)
         finally:
             for todo in todos:
                 todo.page.screenshot(path=SHOTS / f"last-{todo.folder.name}.png")
