@@ -3,6 +3,8 @@ package import GRDB
 /// The rows of zdc_needs_download inside one transaction.
 package struct DownloadMarkStore {
   package let db: Database
+  /// The bit of the data among the components.
+  private static let data = 8
 
   package func components(node: Int64) throws -> Int {
     let statement = try db.cachedStatement(sql: "SELECT components FROM zdc_needs_download WHERE node = ?")
@@ -22,7 +24,7 @@ package struct DownloadMarkStore {
           dataRequest = iif(excluded.components & ~components & ?3, excluded.dataRequest, dataRequest),
           components = excluded.components
         """)
-    try statement.execute(arguments: [node, components, ZDCNodeComponents.data.rawValue])
+    try statement.execute(arguments: [node, components, Self.data])
   }
 
   /// The marked nodes of a tree, shallow first.
@@ -42,7 +44,7 @@ package struct DownloadMarkStore {
       JOIN zdc_node n ON n.id = m.node JOIN zdc_zone z ON z.id = n.zone
       WHERE z.localUser = ? AND z.appTreeID = ? AND m.components & ? <> 0 ORDER BY n.depth, n.id
       """
-    let data = ZDCNodeComponents.data.rawValue
+    let data = Self.data
     var requests: [(uuid: String, request: Int64)] = []
     try db.forEachRow(query, [localUser, treeID, data]) { requests.append(($0[0], $0[1])) }
     return requests
