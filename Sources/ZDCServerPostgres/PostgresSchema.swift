@@ -78,8 +78,8 @@ enum PostgresSchema {
       tag bytea, zone int8 NOT NULL, put_seq int8 NOT NULL, put int4 NOT NULL, key_gen int8 NOT NULL,
       parent_key_gen int8 NOT NULL, hash bytea NOT NULL, received_ms int8 NOT NULL, data_received_ms int8 NOT NULL,
       record bytea NOT NULL, blob int8, content_id bytea, content bytea);
-    CREATE UNIQUE INDEX nodes_by_id ON nodes(tree, node);
-    CREATE UNIQUE INDEX nodes_by_name ON nodes(tree, parent, tag);
+    CREATE UNIQUE INDEX nodes_by_id ON nodes(node, tree);
+    CREATE UNIQUE INDEX nodes_by_name ON nodes(parent, tag, tree);
     CREATE INDEX nodes_by_put ON nodes(zone, put_seq);
     ALTER TABLE nodes ALTER record SET STORAGE EXTERNAL, ALTER content SET STORAGE EXTERNAL;
     CREATE TABLE records(

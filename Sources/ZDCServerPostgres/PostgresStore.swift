@@ -37,8 +37,9 @@ package final class PostgresStore: MetadataStore {
   /// costs more than it saves.
   private static let settings = [
     "SET plan_cache_mode = force_generic_plan", "SET enable_seqscan = off", "SET enable_hashjoin = off",
-    "SET enable_mergejoin = off", "SET jit = off", "SET max_parallel_workers_per_gather = 0",
-    "SET lock_timeout = '2s'", "SET idle_in_transaction_session_timeout = '10s'", "SET synchronous_commit = on",
+    "SET enable_mergejoin = off", "SET enable_material = off", "SET jit = off",
+    "SET max_parallel_workers_per_gather = 0",
+    "SET lock_timeout = '2s'", "SET idle_in_transaction_session_timeout = '60s'", "SET synchronous_commit = on",
   ]
 
   package var writeStatistics: WriteStatistics { statistics.withLock { $0 } }

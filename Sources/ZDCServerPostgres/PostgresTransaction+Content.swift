@@ -52,10 +52,12 @@ extension PostgresTransaction {
     let rows = try db.all(
       """
       SELECT \(Self.smallColumns) FROM unnest($2::bytea[], $3::bytea[]) AS w(node, blob)
-        JOIN nodes n ON n.tree = $1 AND n.node = w.node WHERE n.blob = 0 AND n.content_id = w.blob
+        CROSS JOIN LATERAL (SELECT * FROM nodes c WHERE c.tree = $1 AND c.node = w.node LIMIT 1) n
+        WHERE n.blob = 0 AND n.content_id = w.blob
       UNION ALL
       SELECT \(Self.blobColumns) FROM unnest($2::bytea[], $3::bytea[]) AS w(node, blob)
-        JOIN nodes n ON n.tree = $1 AND n.node = w.node JOIN blobs b ON b.id = n.blob
+        CROSS JOIN LATERAL (SELECT c.blob FROM nodes c WHERE c.tree = $1 AND c.node = w.node LIMIT 1) n
+        JOIN blobs b ON b.id = n.blob
         LEFT JOIN users o ON o.id = b.owner WHERE b.blob_id = w.blob
       """, .int(tree), .ids(names.map(\.node)), .ids(names.map(\.blob)), row: blobRow)
     let places = try zones(ofNodes: rows.map(\.node), tree: tree)

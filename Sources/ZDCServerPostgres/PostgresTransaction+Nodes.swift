@@ -13,7 +13,8 @@ struct LiveRecord {
   }
 }
 
-// Nodes
+// Nodes. LATERAL and LIMIT 1 make each row one lookup by an index. A plan that was made while a table was nearly empty
+// would otherwise read the whole index for a list.
 extension PostgresTransaction {
   private static let nodeColumns =
     "n.id, n.node, n.parent, n.tag, n.hash, n.zone, n.put_seq, n.key_gen, n.parent_key_gen, n.blob"
@@ -36,8 +37,10 @@ extension PostgresTransaction {
     let rows = try db.all(
       """
       WITH RECURSIVE up(id, parent) AS (
-        SELECT n.id, n.parent FROM nodes n WHERE n.tree = $1 AND n.node = ANY($2)
-        UNION SELECT p.id, p.parent FROM up JOIN nodes p ON p.tree = $1 AND p.node = up.parent)
+        SELECT n.id, n.parent FROM unnest($2::bytea[]) AS w(node) CROSS JOIN LATERAL
+          (SELECT c.id, c.parent FROM nodes c WHERE c.tree = $1 AND c.node = w.node LIMIT 1) n
+        UNION SELECT p.id, p.parent FROM up CROSS JOIN LATERAL
+          (SELECT c.id, c.parent FROM nodes c WHERE c.tree = $1 AND c.node = up.parent LIMIT 1) p)
       SELECT \(Self.nodeColumns) FROM up JOIN nodes n ON n.id = up.id
       """, .int(tree), .ids(ids)
     ) { try nodeRow($0, in: zone) }
@@ -80,8 +83,8 @@ extension PostgresTransaction {
     guard !names.isEmpty else { return [:] }
     let rows = try db.all(
       """
-      SELECT n.parent, n.tag, n.node FROM unnest($2::bytea[], $3::bytea[]) AS w(parent, tag)
-      JOIN nodes n ON n.tree = $1 AND n.parent = w.parent AND n.tag = w.tag
+      SELECT n.parent, n.tag, n.node FROM unnest($2::bytea[], $3::bytea[]) AS w(parent, tag) CROSS JOIN LATERAL
+        (SELECT * FROM nodes c WHERE c.tree = $1 AND c.parent = w.parent AND c.tag = w.tag LIMIT 1) n
       """, .int(try tree(of: zone)), .ids(names.map(\.parent)), .ids(names.map(\.tag))
     ) { (NodeName(parent: try $0.id(0), tag: try $0.id(1)), try $0.id(2) as NodeID) }
     return Dictionary(rows, uniquingKeysWith: { first, _ in first })
@@ -102,8 +105,10 @@ extension PostgresTransaction {
     let rows = try db.all(
       """
       WITH RECURSIVE up(start, node, parent) AS (
-        SELECT n.node, n.node, n.parent FROM nodes n WHERE n.tree = $1 AND n.node = ANY($2)
-        UNION ALL SELECT up.start, p.node, p.parent FROM up JOIN nodes p ON p.tree = $1 AND p.node = up.parent)
+        SELECT n.node, n.node, n.parent FROM unnest($2::bytea[]) AS w(node) CROSS JOIN LATERAL
+          (SELECT c.node, c.parent FROM nodes c WHERE c.tree = $1 AND c.node = w.node LIMIT 1) n
+        UNION ALL SELECT up.start, p.node, p.parent FROM up CROSS JOIN LATERAL
+          (SELECT c.node, c.parent FROM nodes c WHERE c.tree = $1 AND c.node = up.parent LIMIT 1) p)
       SELECT up.start, z.id, z.closed_ms FROM up JOIN zones z ON z.tree = $1 AND z.root = up.node
       WHERE up.parent = $3
       """, .int(tree), .ids(ids), .id(NodeID.zero)

@@ -67,8 +67,10 @@ extension PostgresTransaction {
 
   private func children(of parents: [NodeID], tree: Int64, limit: Int) throws -> [NodeID] {
     try db.all(
-      "SELECT node FROM nodes WHERE tree = $1 AND parent = ANY($2) LIMIT $3", .int(tree), .ids(parents),
-      .int(Int64(limit))
+      """
+      SELECT n.node FROM unnest($2::bytea[]) AS w(parent)
+      CROSS JOIN LATERAL (SELECT c.node FROM nodes c WHERE c.tree = $1 AND c.parent = w.parent LIMIT $3) n LIMIT $3
+      """, .int(tree), .ids(parents), .int(Int64(limit))
     ) { try $0.id(0) }
   }
 
@@ -157,7 +159,7 @@ extension PostgresTransaction {
     let ofZones = "zone IN (\(Self.zones))"
     return try remove(
       [
-        ("nodes", "id", "tree IN (SELECT id FROM trees WHERE owner = $1)"), ("records", "id", ofZones),
+        ("nodes", "id", ofZones), ("records", "id", ofZones),
         ("grants", "zone, user_id, hash", ofZones), ("acls", "id", ofZones), ("states", "zone, part", ofZones),
         ("commits", "zone, seq", ofZones),
       ], of: user, limit: limit)

@@ -119,9 +119,14 @@ extension PostgresTransaction {
   }
 
   private func addingRecords(to commits: [CommitRow], of zone: ZoneKey) throws -> [CommitRow] {
+    guard let (first, last) = commits.first.flatMap({ first in commits.last.map { (first.seq, $0.seq) } }) else {
+      return []
+    }
     let rows = try db.all(
-      "SELECT \(Self.recordColumns), put_seq FROM nodes WHERE zone = $1 AND put_seq = ANY($2) ORDER BY put_seq, put",
-      .int(zone.rawValue), .ints(commits.map { Int64(clamping: $0.seq) })
+      """
+      SELECT \(Self.recordColumns), put_seq FROM nodes WHERE zone = $1 AND put_seq BETWEEN $2 AND $3
+      ORDER BY put_seq, put
+      """, .int(zone.rawValue), .ms(first), .ms(last)
     ) { (record: try liveRecord($0), seq: $0.unsigned(6)) }
     // A split may have taken a node away since.
     let zones = try zones(ofNodes: rows.map(\.record.name.node), tree: try tree(of: zone))

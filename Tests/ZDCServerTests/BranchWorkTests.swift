@@ -137,7 +137,9 @@ import ZDCProtocol
         bodies.append(try zone.put([zone.record(branch.fields.node, parent: place.fields.node)]).body)
       }
       let gate = DispatchSemaphore(value: 0)
-      async let writer: Void = server.store.write([]) { _ in gate.wait() }
+      // A store with several writers lets only writes of these zones wait.
+      let subjects = Set(account.zones.values.map { WriteSubject.zone($0.zone) })
+      async let writer: Void = server.store.write(subjects) { _ in gate.wait() }
       let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
         for body in bodies { group.addTask { try await server.commit(body, token: token).status } }
         while try await server.send(.GET, Routes.metrics).text.contains("zdc_open_requests 4\n") == false {}
