@@ -98,7 +98,9 @@ let package = Package(
     .target(name: "ZDCServerPostgres", dependencies: ["ZDCServer", "ZDCProtocol", crypto]),
     .executableTarget(
       name: "zdc-server",
-      dependencies: ["ZDCServer", "ZDCServerS3", "ZDCServerSQLite", arguments, logging, lifecycle, unixSignals]),
+      dependencies: [
+        "ZDCServer", "ZDCServerPostgres", "ZDCServerS3", "ZDCServerSQLite", arguments, logging, lifecycle, unixSignals,
+      ]),
     // Implementation of the zdc commands; the executable only parses their arguments.
     .target(name: "ZDCCommands", dependencies: ["ZeroDarkCloud", "ZDCProtocol", "ZDCTreesystem", logging]),
     .executableTarget(name: "zdc", dependencies: ["ZDCCommands", arguments]),

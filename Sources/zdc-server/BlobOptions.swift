@@ -23,7 +23,7 @@ struct BlobOptions: ParsableArguments {
   /// Opens the store for large content.
   ///
   /// - Throws: ``Failure``.
-  func store(beside folder: DataFolder) async throws -> any BlobStore {
+  func store(beside folder: ContentFolder) async throws -> any BlobStore {
     do {
       let owner = try folder.objectStoreOwner()
       guard let blobs else {
@@ -36,7 +36,7 @@ struct BlobOptions: ParsableArguments {
     } catch let error as StoreOpenError { throw Failure(error) } catch let error as S3OpenError { throw Failure(error) }
   }
 
-  private func open(_ address: S3Address, owner: String?, _ folder: DataFolder) async throws -> any BlobStore {
+  private func open(_ address: S3Address, owner: String?, _ folder: ContentFolder) async throws -> any BlobStore {
     let credentials = try credentials()
     if let owner { return try await open(address, credentials, owner) }
     let new = try await folder.createObjectStoreOwner()

@@ -4,7 +4,6 @@ import Logging
 import ServiceLifecycle
 import UnixSignals
 import ZDCServer
-import ZDCServerSQLite
 
 struct Serve: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -24,6 +23,14 @@ struct Serve: AsyncParsableCommand {
   var data: String
 
   @OptionGroup var blobOptions: BlobOptions
+
+  @Option(
+    name: .long,
+    help: """
+      URL of a PostgreSQL database for everything but large content, such as postgres://zdc@db.example.org/zdc. Give a \
+      URL with a password in the environment, as ZDC_DATABASE. (default: SQLite in the data folder)
+      """)
+  var database: String?
 
   @Option(name: .long, help: "Address and port; port 0 lets the system choose.")
   var listen = "127.0.0.1:7342"
@@ -111,13 +118,13 @@ struct Serve: AsyncParsableCommand {
     let logger = try logger()
     if let files = OpenFileLimit.raise() { settings.bounds.connections = OpenFileLimit.connections(of: files) }
     for warning in ServeWarnings.all(settings, hasInvites: inviteFile != nil) { logger.warning("\(warning)") }
-    let folder: DataFolder
-    do { folder = try DataFolder(path: data) } catch let error as StoreOpenError { throw Failure(error) }
-    let blobs = try await blobOptions.store(beside: folder)
+    let stores = try await ServerStores(
+      data: data, database: database ?? ProcessInfo.processInfo.environment["ZDC_DATABASE"], blobs: blobOptions)
+    defer { withExtendedLifetime(stores) {} }
     let scheme = settings.tls == nil ? "http" : "https"
     let shownHost = settings.host.contains(":") ? "[\(settings.host)]" : settings.host
     let server = Server(
-      configuration: settings, metadata: folder.metadata, blobs: blobs, logger: logger,
+      configuration: settings, metadata: stores.metadata, blobs: stores.blobs, logger: logger,
       onReady: { port in
         FileHandle.standardOutput.write(Data("zdc-server listening on \(scheme)://\(shownHost):\(port)\n".utf8))
       })

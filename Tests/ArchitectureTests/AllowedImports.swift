@@ -74,7 +74,7 @@ enum AllowedImports {
       ours: ["ZDCServer", "ZDCProtocol"], others: ["Crypto", "AsyncHTTPClient"], reachable: nio),
     "ZDCServerPostgres": TargetRule(ours: ["ZDCServer", "ZDCProtocol"], others: ["Crypto"]),
     "zdc-server": TargetRule(
-      ours: ["ZDCServer", "ZDCServerS3", "ZDCServerSQLite"],
+      ours: ["ZDCServer", "ZDCServerPostgres", "ZDCServerS3", "ZDCServerSQLite"],
       others: ["ArgumentParser", "Logging", "ServiceLifecycle", "UnixSignals"]),
     "ZDCCommands": TargetRule(ours: ["ZeroDarkCloud", "ZDCProtocol", "ZDCTreesystem"], others: ["Logging"]),
     "zdc": TargetRule(ours: ["ZDCCommands"], others: ["ArgumentParser"]),

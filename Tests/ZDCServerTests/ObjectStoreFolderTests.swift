@@ -19,13 +19,13 @@ import ZDCServerSQLite
   @Test func anOwnerIsKept_andCanBeRemoved() async throws {
     try await Self.withFolder { (path: String) async throws in
       var folder: DataFolder? = try DataFolder(path: path)
-      #expect(try folder?.objectStoreOwner() == nil)
-      let owner = try await folder?.createObjectStoreOwner()
+      #expect(try folder?.content.objectStoreOwner() == nil)
+      let owner = try await folder?.content.createObjectStoreOwner()
       folder = nil
       folder = try DataFolder(path: path)
-      #expect(try folder?.objectStoreOwner() == owner)
-      try folder?.removeObjectStoreOwner()
-      #expect(try folder?.objectStoreOwner() == nil)
+      #expect(try folder?.content.objectStoreOwner() == owner)
+      try folder?.content.removeObjectStoreOwner()
+      #expect(try folder?.content.objectStoreOwner() == nil)
     }
   }
 
@@ -33,8 +33,8 @@ import ZDCServerSQLite
     try await Self.withFolder { (path: String) async throws in
       let folder = try DataFolder(path: path)
       _ = try await folder.blobs.openPart(.random(), index: 0, cipherLength: 70_000)
-      await #expect(throws: StoreOpenError.self) { try await folder.createObjectStoreOwner() }
-      #expect(try folder.objectStoreOwner() == nil)
+      await #expect(throws: StoreOpenError.self) { try await folder.content.createObjectStoreOwner() }
+      #expect(try folder.content.objectStoreOwner() == nil)
     }
   }
 
@@ -42,7 +42,7 @@ import ZDCServerSQLite
     try await Self.withFolder { (path: String) async throws in
       let folder = try DataFolder(path: path)
       try TestServer.write(Array("?".utf8), to: path + "/object-store-owner")
-      #expect(throws: StoreOpenError.self) { try folder.objectStoreOwner() }
+      #expect(throws: StoreOpenError.self) { try folder.content.objectStoreOwner() }
     }
   }
 
@@ -70,7 +70,7 @@ import ZDCServerSQLite
       #expect(
         try await Self.serve(path, ["--blobs", "s3+http://blobs@127.0.0.1:1", "--blobs-key-file", "/none"]) == 66)
       #expect(try await Self.serve(path, ["--blobs", "s3+http://blobs@127.0.0.1:1"] + key) == 69)
-      #expect(try DataFolder(path: path).objectStoreOwner() == nil)
+      #expect(try DataFolder(path: path).content.objectStoreOwner() == nil)
     }
   }
 
@@ -84,6 +84,6 @@ import ZDCServerSQLite
   /// Releases the folder's lock before it returns.
   private static func claim(_ path: String) async throws {
     let folder = try DataFolder(path: path)
-    _ = try await folder.createObjectStoreOwner()
+    _ = try await folder.content.createObjectStoreOwner()
   }
 }

@@ -29,7 +29,7 @@ extension DataFolder {
     defer { if !hadLog { removeTraces(of: database) } }
     let version = try SQLiteStore.existingVersion(database)
     guard version > 0 else { throw StoreOpenError(.missing, path: path) }
-    let blobFolder = try objectStoreOwner(of: path) == nil ? path + "/blobs" : nil
+    let blobFolder = try ContentFolder.objectStoreOwner(of: path) == nil ? path + "/blobs" : nil
     var configuration = GRDB.Configuration()
     configuration.readonly = true
     configuration.label = "zdc.server.check"

@@ -7,7 +7,7 @@ internal import ZDCProtocol
 #endif
 
 // A server whose large content is in an object store keeps only an ID of its own in the folder.
-extension DataFolder {
+extension ContentFolder {
   private static let ownerFile = "object-store-owner"
 
   /// The ID under which this server owns objects; nil if its large content is in the folder.

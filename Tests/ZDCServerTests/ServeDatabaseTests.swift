@@ -1,0 +1,54 @@
+import Foundation
+import Testing
+import ZDCProtocol
+
+/// `zdc-server serve --database`.
+@Suite(.disabled(if: TestStores.haveNoFolder, "runs the program once")) struct ServeDatabaseTests {
+  private func withDatabase(_ body: (_ folder: String, _ url: String) async throws -> Void) async throws {
+    let folder = TestServer.newFolder()
+    let url = try TestPostgres.shared().newDatabase()
+    let result: Result<Void, any Error>
+    do { result = .success(try await body(folder, url)) } catch { result = .failure(error) }
+    TestServer.remove(folder)
+    try TestPostgres.shared().remove(url)
+    try result.get()
+  }
+
+  /// - A user commits a node and uploads content; the server is killed and starts again
+  /// => it still has both, and its data folder has no other database
+  @Test func whatWasAcknowledgedIsThereAfterAKill() async throws {
+    try await withDatabase { folder, url in
+      let first = try await ServerProcess.serve(folder: folder, ["--database", url])
+      let (account, token) = try await first.newAccount()
+      var zone = account.home
+      let record = zone.record(.random())
+      try await first.put([record], in: &zone, token: token)
+      let large = BlobTests.Large(300_000)
+      _ = try await first.ticket(large, .random(), zone, token: token).expect(201)
+      await first.kill()
+      let second = try await ServerProcess.serve(folder: folder, ["--database", url])
+      let zones = try await second.zones(token: token).zones
+      #expect(zones.first { $0.zone == zone.zone }?.seq == 1)
+      #expect(await second.stop() == 0)
+      #expect(try !FileManager.default.contentsOfDirectory(atPath: folder).contains("zdc.sqlite"))
+    }
+  }
+
+  @Test func aSecondServer_anotherFolder_andAWrongURLAreRefused() async throws {
+    try await withDatabase { folder, url in
+      let other = TestServer.newFolder()
+      defer { TestServer.remove(other) }
+      let listen = ["--listen", "127.0.0.1:0"]
+      let server = try await ServerProcess.serve(folder: folder, ["--database", url])
+      let second = try await ServerProcess.run(["serve", "--data", other, "--database", url] + listen)
+      #expect(second.status == 69, "the database is in use")
+      #expect(await server.stop() == 0)
+      let elsewhere = try await ServerProcess.run(["serve", "--data", folder] + listen)
+      #expect(elsewhere.status == 70, "SQLite would collect content that it does not know")
+      let wrong = try await ServerProcess.run(["serve", "--data", folder, "--database", "mysql://x"] + listen)
+      #expect(wrong.status == 64)
+      let missing = ["serve", "--data", folder, "--database", "postgres:///x?host=/nowhere"]
+      #expect(try await ServerProcess.run(missing + listen).status == 69)
+    }
+  }
+}
