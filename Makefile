@@ -2,6 +2,7 @@
 #
 #   make demo       two devices, a real server, a real folder: put, pull, compare, edit, search for cleartext
 #   make test       set-up, build, all tests (debug), the README's app, documentation, the independent reader over our vectors
+#   make test-postgres  the server's tests over a PostgreSQL that they start; part of make test
 #   make test-s3    the server's tests over a real S3 object store, Ceph's RADOS Gateway
 #   make test-long  200 kills, 2,000 histories of one person and of three, small-scope checks, 100,000 nodes and a 4 GiB stream with memory figures; PARTS="nodes stream"
 #   make test-tsan  the tests of the framework and its devices under ThreadSanitizer; FILTER=regex for others
@@ -33,7 +34,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup install uninstall release check-container build test example todo todo-test todo-check test-browser snippets api docs sentences check-apple test-long test-s3 test-tsan lint format demo fuzz bench coverage clean
+.PHONY: help setup install uninstall release check-container build test test-postgres test-s3 example todo todo-test todo-check test-browser snippets api docs sentences check-apple test-long test-tsan lint format demo fuzz bench coverage clean
 
 SWIFT ?= swift
 FORMATTED := Sources Tests Benchmarks Examples/Minimal/Sources Examples/Minimal/Package.swift \
@@ -62,6 +63,7 @@ ifdef FILTER
 else
 	$(SWIFT) test --skip-build $(SOME) --skip SyncTests --skip CommandTests
 	ZDC_TEST_STORE=memory $(SWIFT) test --skip-build $(SOME) --filter ZDCServerTests
+	ZDC_TEST_STORE=postgres $(SWIFT) test --skip-build $(FEW) --filter ZDCServerTests
 	$(SWIFT) test --skip-build $(FEW) --filter SyncTests
 	$(SWIFT) test --skip-build $(FEW) --filter CommandTests
 	@Scripts/check-api
@@ -74,6 +76,9 @@ else
 	@Scripts/docs
 endif
 	@Scripts/check-vectors
+
+test-postgres: build
+	ZDC_TEST_STORE=postgres $(SWIFT) test --skip-build $(FEW) --filter ZDCServerTests
 
 example: build
 	@Scripts/example
