@@ -22,7 +22,7 @@ extension S3BlobStore {
   private func checkOwner(_ owner: String) async throws {
     do {
       let found = String(decoding: try await client.get(keys.owner, upTo: 1_024), as: UTF8.self)
-      guard found == owner else { throw notOurs("blobs of the server \(found)") }
+      guard found == owner else { throw notOurs("blobs of another server") }
     } catch let failure as S3Failure where failure.isMissing {
       for folder in [keys.contents, keys.allLeaves] {
         guard try await client.list(folder, limit: 1).0.isEmpty else { throw notOurs("blobs of an unknown server") }

@@ -124,6 +124,9 @@ final class S3Client: Sendable {
   /// Describes an attempt without an answer. Only the type of the error is kept: its text may have the request.
   static func failure(_ error: any Error, _ operation: String) throws -> S3Failure {
     if let failure = error as? S3Failure { return failure }
+    if error is NIOTooManyBytesError {
+      return S3Failure(status: 200, code: "the answer is too long", operation: operation)
+    }
     if error is CancellationError || Task.isCancelled { throw CancellationError() }
     let code =
       switch error as? HTTPClientError {

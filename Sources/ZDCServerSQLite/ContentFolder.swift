@@ -1,5 +1,3 @@
-package import ZDCServer
-
 #if canImport(FoundationEssentials)
   internal import FoundationEssentials
 #else

@@ -32,7 +32,7 @@ struct S3FaultTests {
 
   private static func impatient() throws -> S3BlobStore {
     var bounds = S3Client.Bounds()
-    (bounds.connect, bounds.total) = (.seconds(1), .seconds(2))
+    (bounds.connect, bounds.total) = (.seconds(5), .seconds(10))
     return S3BlobStore(client: try TestObjectStore.client(bounds: bounds))
   }
 

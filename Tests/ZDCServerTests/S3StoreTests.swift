@@ -129,7 +129,7 @@ import ZDCServer
     _ = try await Self.open(prefix)
     #expect(
       await Self.refusal { try await Self.open(prefix, owner: "other") }
-        == "notOurs: \(place) has blobs of the server me; this server would remove them")
+        == "notOurs: \(place) has blobs of another server; this server would remove them")
     try await store.client.delete([store.keys.owner])
     #expect(
       await Self.refusal { try await Self.open(prefix) }
