@@ -35,6 +35,15 @@ public let ENOTEMPTY: Int32 = 0
 public let ENAMETOOLONG: Int32 = 0
 public let EINVAL: Int32 = 0
 
+// MARK: Libraries
+
+public let RTLD_NOW: Int32 = 0
+public let RTLD_LOCAL: Int32 = 0
+public func dlopen(_ path: UnsafePointer<CChar>!, _ mode: Int32) -> UnsafeMutableRawPointer! { nil }
+public func dlsym(_ handle: UnsafeMutableRawPointer!, _ symbol: UnsafePointer<CChar>!) -> UnsafeMutableRawPointer! {
+  nil
+}
+
 // MARK: Files
 
 public let O_RDONLY: Int32 = 0

@@ -45,7 +45,7 @@ extension ZDCCloudTransaction {
   ///
   /// Until it is sent, it is a node in the outbox of this device only. The node is gone when `didSendMessage` returns.
   /// Its content must be at hand, so no promise, and has at most 983,040 bytes: a larger one is parked with
-  /// ``ZDCError/sectionTooLarge``. All else is as in ``sendMessage(toRecipients:withDependencies:)``.
+  /// `sectionTooLarge` of ``ZDCError``. All else is as in ``sendMessage(toRecipients:withDependencies:)``.
   ///
   /// ```swift
   /// let signal = try cloudTransaction.sendSignal(toRecipient: bob)
