@@ -154,7 +154,7 @@ final class PostgresConnection {
         if index == expected.count - 1 { try read(result) }
       } catch {
         if first == nil { first = error }
-        // What was not prepared is prepared again.
+        // The next call prepares the statement again.
         if !statement.isCall { names[statement.sql] = nil }
         let isEnded = (error as? PostgresError)?.isUnavailable ?? false
         if isEnded || library.status(handle) != Status.connected { throw failure(error) }

@@ -60,7 +60,7 @@ import ZeroDarkCloudTesting
       var work = RandomWork(seed: UInt64(seed))
       for _ in 0..<40 { try await work.step(devices) }
       try await world.settle(devices[0], devices[1])
-      // Changes to nodes that the other device has deleted wait for the app.
+      // The app must decide about changes to nodes that the other device has deleted: it keeps them.
       for device in devices where try await device.queueCount() > 0 { try await device.reviveAll() }
       try await world.settle(devices[0], devices[1])
       for (device, heard) in zip(devices, listening) {

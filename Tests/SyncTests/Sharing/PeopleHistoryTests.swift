@@ -9,7 +9,7 @@ import ZeroDarkCloudTesting
 /// put into shared folders. Requests lose their answers, and processes end between two transactions.
 ///
 /// => All devices of a person show the same tree, every graft shows what its owner sees, a person without access has no
-/// graft, and every text that was sent is there unless somebody deleted it.
+/// graft, and every text that was sent is there unless a person deleted it.
 ///
 /// `ZDC_PEOPLE_HISTORIES` is the number of histories; a failure names its seed.
 struct PeopleHistoryTests {
@@ -188,7 +188,7 @@ private struct PeopleHistory {
 
   private mutating func leave(_ device: TestDevice, of person: Int) async throws {
     guard let path = try await grafts(device).randomElement(using: &numbers) else { return }
-    // What the person has not sent goes with the graft.
+    // Leaving discards the changes that the person has not sent.
     for owner in people.indices where owner != person { restricted[owner, default: []].insert(person) }
     await attempt("leaves \(path)", device) { try await device.delete(path) }
   }
