@@ -1,4 +1,5 @@
 import ArgumentParser
+import Foundation
 
 /// The program `zdc-server`.
 @main
@@ -7,10 +8,16 @@ struct Command: AsyncParsableCommand {
     commandName: "zdc-server",
     abstract: "Store, order and serve encrypted trees without being able to read them.",
     discussion: ExitStatus.help,
-    subcommands: [Serve.self, Check.self, Version.self])
+    subcommands: [Serve.self, Config.self, Check.self, Version.self])
 
   static func main() async {
     CoreDumps.disable()
-    await main(nil)
+    do {
+      let arguments = Array(CommandLine.arguments.dropFirst())
+      await main(try ConfigurationFile.merged(arguments, environment: ProcessInfo.processInfo.environment))
+    } catch let failure as Failure {
+      failure.report()
+      exit(withError: failure.status.code)
+    } catch { exit(withError: error) }
   }
 }

@@ -19,6 +19,11 @@ struct Serve: AsyncParsableCommand {
       \(ExitStatus.help)
       """)
 
+  @Option(
+    name: .long,
+    help: "A JSON file with these options, as docs/server.md describes it. Options given here and the environment win.")
+  var config: String?
+
   @Option(name: .long, help: "The data folder; created if it does not exist.")
   var data: String
 
@@ -159,6 +164,14 @@ struct Serve: AsyncParsableCommand {
     var logger = logger
     logger.logLevel = max(logger.logLevel, .warning)
     return logger
+  }
+
+  /// Checks all options that can be checked without opening anything.
+  ///
+  /// - Throws: ``Failure``.
+  func check() throws {
+    _ = try settings()
+    _ = try logger()
   }
 
   private func settings() throws -> ZDCServer.Configuration {
