@@ -45,6 +45,20 @@ package struct ListChangeStore {
     try operations.fetchAll("WHERE zone = ? AND kind = 6 ORDER BY id", [zone])
   }
 
+  /// The queued changes of access lists, and the delete of the zone's root, which ends the zone. One query, because each
+  /// commit begins with it.
+  package func zoneChanges(of zone: ZoneRow) throws -> [OperationRow] {
+    try operations.fetchAll(
+      """
+      WHERE id IN (
+        SELECT id FROM zdc_operation INDEXED BY zdc_operation_list WHERE zone = ?1 AND kind = 6
+        UNION ALL
+        SELECT id FROM zdc_operation INDEXED BY zdc_operation_deleted
+        WHERE node IS NULL AND zone = ?1 AND nodeID = ?2)
+      ORDER BY id
+      """, [zone.id, zone.zone.root.data])
+  }
+
   /// The open dependencies of these changes.
   package func dependencies(zone: Int64) throws -> [Int64: [Int64]] {
     var found: [Int64: [Int64]] = [:]

@@ -6,10 +6,19 @@ enum Access {
   static func zone(
     _ id: ZoneID, of user: UserID, needs rights: ZoneACL.Permissions, in reader: any MetadataReader
   ) throws -> ZoneRow {
-    guard let row = try reader.zone(id), try holds(rights, user: user, zone: row.key, in: reader) else {
+    let (row, permissions) = try entry(id, of: user, in: reader)
+    guard permissions.isSuperset(of: rights) else { throw noZone }
+    return row
+  }
+
+  /// Returns the zone, and the permissions that the user currently has in it.
+  static func entry(
+    _ id: ZoneID, of user: UserID, in reader: any MetadataReader
+  ) throws -> (zone: ZoneRow, permissions: ZoneACL.Permissions) {
+    guard let row = try reader.zone(id), let permissions = try reader.permissions(of: user, in: row.key) else {
       throw noZone
     }
-    return row
+    return (row, permissions)
   }
 
   /// Returns the zone and the member who may read in it.

@@ -143,8 +143,8 @@ struct CommitDecision {
   private func checkedZone(of commit: ZoneCommit) throws -> ZoneRow {
     let fields = commit.fields
     guard fields.writer == user else { throw Self.foreignWriter }
-    let row = try Access.zone(fields.zone, of: user, needs: [], in: reader)
-    try checkOperations(fields, in: row.key)
+    let (row, permissions) = try Access.entry(fields.zone, of: user, in: reader)
+    if !permissions.contains(.write) { try checkOperations(fields) }
     try checkHead(commit, of: row)
     try checkWriter(commit)
     return row
@@ -152,8 +152,7 @@ struct CommitDecision {
 
   /// A member without `w` may only leave the zone and retire their own old keys. Otherwise a reader could grow the log
   /// and win the race for its head.
-  private func checkOperations(_ fields: ZoneCommit.Fields, in zone: ZoneKey) throws {
-    guard try !Access.holds(.write, user: user, zone: zone, in: reader) else { return }
+  private func checkOperations(_ fields: ZoneCommit.Fields) throws {
     let isAllowed =
       !fields.operations.isEmpty
       && fields.operations.allSatisfy { operation in

@@ -25,6 +25,8 @@ struct PushPlanner: Sendable {
     case nothing
     /// The outcome of the last request is unknown.
     case request(InFlightStore.Request)
+    /// The user's old sign keys were compromised.
+    case retirement
     case choice(Choice)
     case lists(ListChoice)
     case split(SplitChoice)
@@ -38,21 +40,29 @@ struct PushPlanner: Sendable {
     guard try transaction.pushPause(localUser: session.localUser) == nil else { return .nothing }
     if let request = try InFlightStore(transaction: transaction).request(zone: zone) { return .request(request) }
     guard let head = row.head else { return .nothing }
-    if let end = try planEnd(row, head, transaction) { return .choice(end) }
-    if let lists = try planLists(row, head, transaction) { return .lists(lists) }
-    if let split = try planSplit(row, head, transaction) { return .split(split) }
+    if try transaction.identityChanges.retirement(zone: zone) != nil { return .retirement }
+    if let due = try planZoneChange(row, head, transaction) { return due }
     if let deliveries = try planDeliveries(row, transaction) { return .deliveries(deliveries) }
     guard var choice = try plan(row, head, transaction) else { return .nothing }
     try ask(&choice, transaction)
     return .choice(choice)
   }
 
+  /// Returns the change of the zone as a whole that may be sent.
+  private func planZoneChange(_ row: ZoneRow, _ head: ZoneHead, _ transaction: ZDCReadTransaction) throws -> Due? {
+    let queued = try ListChangeStore(transaction).zoneChanges(of: row)
+    guard !queued.isEmpty else { return nil }
+    if let end = try planEnd(row, head, queued, transaction) { return .choice(end) }
+    if let lists = try planLists(row, head, queued, transaction) { return .lists(lists) }
+    return try planSplit(row, head, queued, transaction).map(Due.split)
+  }
+
   /// Returns the delete of the zone's root, which ends the zone, if it may be sent. It is the only operation of its commit,
   /// and needs no key. All other operations of the queue end with the zone, so they are not sent before it.
   private func planEnd(
-    _ row: ZoneRow, _ head: ZoneHead, _ transaction: ZDCReadTransaction
+    _ row: ZoneRow, _ head: ZoneHead, _ queued: [OperationRow], _ transaction: ZDCReadTransaction
   ) throws -> Choice? {
-    let ends = try transaction.operations.operations(zone: row.id, nodeID: row.zone.root).filter { $0.kind == .delete }
+    let ends = queued.filter { $0.kind == .delete }
     guard !ends.isEmpty else { return nil }
     let plan = PushPlan(
       operations: ends, dependencies: try transaction.operations.dependencies(zone: row.id), nowMs: session.now())
@@ -62,10 +72,10 @@ struct PushPlanner: Sendable {
   /// Returns the changes of the access list that may be sent. They precede everything else in the queue, so that what is
   /// written after a removal is sealed under the new key.
   private func planLists(
-    _ row: ZoneRow, _ head: ZoneHead, _ transaction: ZDCReadTransaction
+    _ row: ZoneRow, _ head: ZoneHead, _ queued: [OperationRow], _ transaction: ZDCReadTransaction
   ) throws -> ListChoice? {
     let store = ListChangeStore(transaction)
-    let changes = try store.changes(zone: row.id).filter { $0.nodeID == row.zone.root }
+    let changes = queued.filter { $0.kind == .changeList && $0.nodeID == row.zone.root }
     guard !changes.isEmpty else { return nil }
     let plan = PushPlan(
       operations: changes, dependencies: try store.dependencies(zone: row.id), unreadable: row.unreadableReason?.code,
@@ -78,11 +88,11 @@ struct PushPlanner: Sendable {
   /// newest version must be here, because it begins the new zone. Only an owner who has pulled the zone can split off
   /// a branch.
   private func planSplit(
-    _ row: ZoneRow, _ head: ZoneHead, _ transaction: ZDCReadTransaction
+    _ row: ZoneRow, _ head: ZoneHead, _ queued: [OperationRow], _ transaction: ZDCReadTransaction
   ) throws -> SplitChoice? {
     guard head.acl.fields.owner == session.user, row.unreadableReason == nil else { return nil }
     let store = ListChangeStore(transaction)
-    let changes = try store.changes(zone: row.id).filter { $0.nodeID != row.zone.root }
+    let changes = queued.filter { $0.kind == .changeList && $0.nodeID != row.zone.root }
     guard !changes.isEmpty else { return nil }
     let dependencies = try store.dependencies(zone: row.id)
     let leaves = transaction.leaves(zone: row.id)

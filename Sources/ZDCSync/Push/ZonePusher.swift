@@ -38,6 +38,7 @@ actor ZonePusher {
     switch try await look() {
     case .nothing: return ZDCPushSummary()
     case .request(let request): return try await send(request)
+    case .retirement: return try await retireKeys()
     case .choice(let choice): return try await push(choice, records)
     case .lists(let choice): return try await push(choice)
     case .split(let choice): return try await push(choice)

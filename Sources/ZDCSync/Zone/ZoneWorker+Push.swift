@@ -16,12 +16,7 @@ extension ZoneWorker {
         let pusher = ZonePusher(
           session: session, zone: zone, identity: identity, contents: contents, executor: executor, state: state,
           report: { await self.updated(by: $0) })
-        let summary = try await slots.run {
-          let retiring = try await retireKeys()
-          var summary = try await pusher.push()
-          summary.commits += retiring
-          return summary
-        }
+        let summary = try await slots.run { try await pusher.push() }
         handle(.pushed)
         return Pushed(zone: zone, summary: summary, refusal: await pusher.refusal)
       } catch {

@@ -7,17 +7,19 @@ internal import ZDCSupport
 
 // Retiring the user's old sign keys in a zone after they were compromised (PROTOCOL 3.4, 3.9).
 
-extension ZoneWorker {
+extension ZonePusher {
   /// The maximum number of commits in a row that lose against other devices.
   private static let retirementAttempts = 3
 
-  /// Sends a commit that retires the user's old sign keys, if one is pending, and reads the commits before it.
+  /// Sends a commit that retires the user's old sign keys, and reads the commits before it.
   ///
   /// The pending entry is removed when the verified log shows the retirement, so a lost answer is harmless.
-  ///
+  func retireKeys() async throws -> ZDCPushSummary {
+    ZDCPushSummary(commits: try await sendRetirement(), triesAgain: true)
+  }
+
   /// - Returns: The number of commits sent.
-  func retireKeys() async throws -> Int {
-    guard try await hasRetirement() else { return 0 }
+  private func sendRetirement() async throws -> Int {
     for sent in 0..<Self.retirementAttempts {
       guard try await isRetirementPending() else { return sent }
       try await identity.require()
@@ -28,17 +30,11 @@ extension ZoneWorker {
       case .accepted(let response):
         let page = try PageContents(ownRequest: bundle.bytes, receivedMs: response.receivedMs)
         try await applyOwn(page)
-        handle(.accepted(head: ZoneSyncState.Head(seq: commit.fields.seq, hash: commit.hash), operations: []))
+        await handle(.accepted(head: ZoneSyncState.Head(seq: commit.fields.seq, hash: commit.hash), operations: []))
       case .headMismatch: _ = try await ZonePuller(session: session, zone: zone).pull()
       }
     }
     return Self.retirementAttempts
-  }
-
-  private func hasRetirement() async throws -> Bool {
-    try await session.database.asyncRead { [zone] transaction in
-      try transaction.identityChanges.retirement(zone: zone) != nil
-    }
   }
 
   /// Removes the pending entry if the log retires the keys already, or the zone is not the user's.
