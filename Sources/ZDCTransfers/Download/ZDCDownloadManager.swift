@@ -168,6 +168,8 @@ public final class ZDCDownloadManager: Sendable {
   ) async throws -> (cloudDataInfo: ZDCCloudDataInfo, cryptoFile: ZDCCryptoFile) {
     let target = try await target(key.nodeID, seen: seen)
     let listed = progressManager.begin(key, user: target.user.text, downloads: self)
+    // Both have a total before the first answer, which can take many attempts.
+    listed.report(0, of: target.cipherLength)
     interest.report(0, target.cipherLength)
     do {
       let file = try await transfers.value(target.key, interest: interest) { [self] context in
