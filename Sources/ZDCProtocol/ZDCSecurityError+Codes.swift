@@ -162,9 +162,11 @@ extension ZDCSecurityError.Code {
   public static let messageWrongRecipient = Self(.messageWrongRecipient)
   /// Reserved by PROTOCOL 3.15. This version does not throw it.
   public static let messageGap = Self(.messageGap)
-  /// Reserved by PROTOCOL 3.15. This version does not throw it.
+  /// A grafted branch is not shared with the user, or the server denies it. The engine asks again after pauses.
+  ///
+  /// `ZDCSyncManager.unreadableNodes(localUserID:limit:)` lists the branch.
   public static let inviteNotAuthorized = Self(.inviteNotAuthorized)
-  /// Reserved by PROTOCOL 3.15. This version does not throw it.
+  /// The history of a grafted branch lacks the commit that its invitation names. The branch is not shown until it has it.
   public static let inviteHeadMismatch = Self(.inviteHeadMismatch)
   /// Reserved by PROTOCOL 3.15. This version does not throw it.
   public static let recipientKeyStale = Self(.recipientKeyStale)
@@ -245,7 +247,7 @@ extension ZDCSecurityError.Code {
     case .messageAuthFailed: "a message cannot be opened"
     case .messageWrongRecipient: "a message is for another recipient"
     case .messageGap: "a message is missing"
-    case .inviteNotAuthorized: "the inviting user lacks the permission"
+    case .inviteNotAuthorized: "the server has no branch here that its owner shares with this user"
     case .inviteHeadMismatch: "an invitation does not fit the history of its zone"
     case .recipientKeyStale: "a key of the recipient is out of date"
     case .sessionOriginMismatch: "a session belongs to another server"

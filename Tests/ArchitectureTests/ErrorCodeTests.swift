@@ -13,6 +13,7 @@ import Testing
     "ZDCSecurityError": [
       "zoneRollback": "Sources/ZDCSync/Rules/HeadRules.swift",
       "ownCommitMissing": "Sources/ZDCSync/Rules/HeadRules.swift",
+      "inviteNotAuthorized": "Sources/ZDCSync/Pull/ZonePuller+Grafts.swift",
     ],
   ]
 
@@ -22,7 +23,7 @@ import Testing
       "handleBindingChanged", "logForkDetected", "logStale", "logProofInvalid",
       "witnessQuorumMissing", "keyTransparencyViolation", "checkpointMismatch",
       "zoneExists", "nestedZoneNotYours", "deletedRemotely", "unsupportedShare", "blobGone",
-      "messageGap", "inviteNotAuthorized",
+      "messageGap",
       "sessionOriginMismatch", "unsafeExportName",
     ]
   ]

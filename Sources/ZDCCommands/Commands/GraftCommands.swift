@@ -58,6 +58,7 @@ package enum GraftCommands {
     var report = Grafted(
       path: path.fullPath(), cloudID: cloudID, ownerID: remote.ownerID, queuedMs: WallClock.milliseconds)
     if !queuesOnly { report.durableMs = try await settle(engine, node) }
+    try await requireReadable(node, path, opened, engine.user)
     try options.output.object(report)
     let shown = ShownName.text(path.fullPath())
     options.output.note(queuesOnly ? "queued: zdc sync accepts the branch" : "the branch is at \(shown)")
@@ -74,6 +75,18 @@ package enum GraftCommands {
       return try cloud.graftNode(
         withLocalPath: path, remoteCloudPath: invite.cloudPath, remoteCloudID: invite.cloudID, remoteUser: owner)
     }
+  }
+
+  /// - Throws: ``CommandError`` if the pull has shown that this account may not read the branch. The pointer stays.
+  private static func requireReadable(
+    _ node: ZDCNode, _ path: ZDCTreesystemPath, _ opened: OpenProfile, _ user: String
+  ) async throws {
+    let unreadable = try await opened.sync.unreadableNodes(localUserID: user)
+    guard unreadable.contains(where: { $0.nodeID == node.uuid && $0.code == .inviteNotAuthorized }) else { return }
+    throw CommandError(
+      .noPermission, "branchNotReadable",
+      "\(ShownName.text(path.fullPath())): the server does not let this account read the branch yet",
+      hint: "ask its owner to share it again, then run zdc sync; or give it up with zdc leave")
   }
 
   /// Sends the pointer, then reads the branch.

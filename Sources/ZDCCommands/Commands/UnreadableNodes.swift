@@ -17,6 +17,9 @@ struct UnreadableNodes: Sendable {
     var sinceMs: UInt64
 
     var text: String {
+      if let path, code == ZDCSecurityError.Code.inviteNotAuthorized.rawValue {
+        return "\(ShownName.text(path)): the server does not let this account read the branch (\(code))"
+      }
       if let path {
         return "\(ShownName.text(path)): its newest version cannot be read (\(code)); an older one is here"
       }

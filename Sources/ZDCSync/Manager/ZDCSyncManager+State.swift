@@ -66,7 +66,8 @@ extension ZDCReadTransaction {
 
   private func stalledZones(localUser: Int64) throws -> [ZDCStalledZone] {
     try zones.zones(localUser: localUser).compactMap { row in
-      guard let code = row.doubt, row.frozen == nil else { return nil }
+      // `unreadableNodes` lists a branch that the user may not read.
+      guard let code = row.doubt, code != .inviteNotAuthorized, row.frozen == nil else { return nil }
       let event = try lastSecurityEvent(zone: row.id, code: code)
       return ZDCStalledZone(
         zone: row.zone, trunk: ZDCTreesystemTrunk(row.trunk), error: code, since: Date(ms: event ?? 0))

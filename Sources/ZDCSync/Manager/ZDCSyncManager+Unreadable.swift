@@ -8,6 +8,8 @@ extension ZDCSyncManager {
   /// Returns the nodes whose version in the cloud this device cannot read. Each pull asks again for missing records. A
   /// later version of a node may also make it readable.
   ///
+  /// A grafted branch that the server does not let the user read is one of them, with the code `inviteNotAuthorized`.
+  ///
   /// - Parameters:
   ///   - localUserID: The account whose trees are searched.
   ///   - limit: Maximum number of nodes of each tree.
@@ -25,6 +27,7 @@ extension ZDCSyncManager {
 
 extension ZDCReadTransaction {
   fileprivate func unreadableNodes(of zone: ZoneRow, limit: Int) throws -> [ZDCUnreadableNode] {
+    if zone.isUnread, zone.doubt == .inviteNotAuthorized { return try unreachableBranch(zone) }
     let leaves = leaves(zone: zone.id)
     return try unreadable.entries(zone: zone.id, limit: limit).compactMap { entry in
       // A newer version of the framework may have stored an unknown code.
@@ -35,6 +38,16 @@ extension ZDCReadTransaction {
         parentID: try nearest(above: entry.node, leaves)?.uuid, code: code, since: Date(ms: entry.sinceMs),
         isBelow: entry.isBelow)
     }
+  }
+
+  private func unreachableBranch(_ zone: ZoneRow) throws -> [ZDCUnreadableNode] {
+    guard let root = try nodes.root(zone: zone.id), let pointer = try grafts.pointer(to: root) else { return [] }
+    return [
+      ZDCUnreadableNode(
+        zone: zone.zone, trunk: ZDCTreesystemTrunk(zone.trunk), treeID: zone.appTreeID, cloudID: zone.zone.root.text,
+        nodeID: root.uuid, parentID: try pointer.parent.flatMap { try nodes.parent(id: $0)?.uuid },
+        code: .inviteNotAuthorized, since: Date(ms: pointer.createdMs), isBelow: false)
+    ]
   }
 
   private func nearest(above node: NodeID, _ leaves: LogNodeStore) throws -> NodeRow? {

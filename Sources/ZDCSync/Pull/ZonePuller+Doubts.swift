@@ -150,6 +150,7 @@ extension ZonePuller {
       return try await session.api.commitPage(row.zone, after: row.head?.seq, withRecords: withRecords)
     } catch let error as ServerError where error.code == .notFound {
       // Another user's zone may be out of reach for many reasons. Only a signed list says that access has ended.
+      if row.isUnread, try await pointer() != nil { throw UnreachableBranch() }
       guard row.owner == nil, HeadRules.isAccountMissing(owner: row.head?.acl.fields.owner, user: session.user) else {
         throw error
       }
@@ -198,6 +199,8 @@ extension ZonePuller {
   private func waiting(_ body: () async throws -> Pulled) async throws -> Pulled {
     do {
       return try await body()
+    } catch is UnreachableBranch {
+      return try await unreachable()
     } catch let error as ZDCSecurityError where !HeadRules.isAboutLog(error.code) {
       let isNew = try await session.database.asyncReadWrite { [session, zone] transaction in
         guard try transaction.lastSecurityEvent(zone: zone)?.code != error.code else { return false }

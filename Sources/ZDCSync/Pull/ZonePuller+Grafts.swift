@@ -6,7 +6,22 @@ internal import ZDCProtocol
 
 // Branches that the user has grafted.
 
+extension ZoneRow {
+  /// Whether the zone is another user's, and this device has read nothing of it yet.
+  var isUnread: Bool { owner != nil && head == nil }
+}
+
 extension ZonePuller {
+  /// Notes that the branch cannot be read. Another pull asks again, because access may be given after the invitation.
+  func unreachable() async throws -> Pulled {
+    try await session.database.asyncReadWrite { [zone] transaction in
+      guard var row = try transaction.zones.zone(id: zone), row.doubt != .inviteNotAuthorized else { return }
+      row.doubt = .inviteNotAuthorized
+      try transaction.zones.update(row)
+    }
+    return Pulled(isUnreachable: true)
+  }
+
   /// Accepts a grafted zone on the server before its first pull. Each device of the user does so that sees the pointer: it
   /// is the acceptance, and the server's membership only decides what it lists and announces (G-2).
   func acceptIfGrafted(_ row: ZoneRow) async throws {
@@ -45,7 +60,7 @@ extension ZonePuller {
     throw Doubt(ZDCSecurityError(.inviteHeadMismatch, zone: row.zone, user: target.owner), .none)
   }
 
-  private func pointer() async throws -> NodeRow? {
+  func pointer() async throws -> NodeRow? {
     try await session.database.asyncRead { [zone] transaction in try transaction.grafts.pointer(toZone: zone) }
   }
 }

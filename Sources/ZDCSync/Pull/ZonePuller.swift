@@ -19,10 +19,13 @@ package struct ZonePuller {
   package struct Pulled: Sendable {
     package var summary = ZDCPullSummary()
     package var refusal: DelegateError?
+    /// Whether the server provides nothing of a grafted branch, so that it must be asked again later.
+    var isUnreachable = false
 
     package static func += (a: inout Pulled, b: Pulled) {
       a.summary += b.summary
       a.refusal = a.refusal ?? b.refusal
+      a.isUnreachable = a.isUnreachable || b.isUnreachable
     }
   }
 

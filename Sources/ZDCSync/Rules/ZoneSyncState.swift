@@ -9,6 +9,8 @@ package struct ZoneSyncState: Sendable {
   package enum Event: Sendable {
     case pulled(isRefusedByApp: Bool)
     case pullFailed(any Error)
+    /// The server provides nothing of a grafted branch.
+    case unreachable
     /// There is no connection to the server.
     case pullDisconnected
     /// The engine's pull was cancelled.
@@ -131,6 +133,7 @@ extension ZoneSyncState {
     switch event {
     case .pulled(let isRefused): pulled(isRefused: isRefused)
     case .pullFailed(let error): return pullFailed(error, now: now, random: random)
+    case .unreachable: return unreachable(now: now, random: random)
     case .pullDisconnected: needsPull = true
     case .pullAborted: return pullAborted(now: now)
     case .followed: (self, needsPull) = (ZoneSyncState(), true)
@@ -171,6 +174,12 @@ extension ZoneSyncState {
       return []
     }
     return [.report(error), .wake(in: pullPause.begin(after: error, now: now, random: random))]
+  }
+
+  /// Asks again after a pause, which grows. No event announces that the user may read the branch.
+  private mutating func unreachable(now: ContinuousClock.Instant, random: Double) -> [Action] {
+    (hasPulled, needsPull) = (true, true)
+    return [.wake(in: pullPause.begin(after: UnreachableBranch(), now: now, random: random))]
   }
 
   /// Pauses pulls after an abort. The pull is repeated later, but not immediately, because the server does not name the
@@ -272,3 +281,9 @@ struct Pause: Sendable {
     return length
   }
 }
+
+/// The server answers for a grafted branch as if there were none.
+///
+/// The invitation may have come before the access, or from somebody who could not give it, or the server hides the branch.
+/// The answer proves none of them (K-14).
+struct UnreachableBranch: Error {}

@@ -38,7 +38,7 @@ extension ZoneWorker {
   ) async throws -> ZonePuller.Pulled {
     do {
       let pulled = try await slots.run(body)
-      handle(.pulled(isRefusedByApp: pulled.refusal != nil))
+      handle(pulled.isUnreachable ? .unreachable : .pulled(isRefusedByApp: pulled.refusal != nil))
       return pulled
     } catch {
       if let ending = Self.ending(error, inBackground: inBackground) { handle(ending) }

@@ -43,4 +43,40 @@ struct GraftEngineTests {
       await run.value
     }
   }
+
+  @Test("K-14: a graft that the server denies stops nothing, is listed, and is read once its owner gives access")
+  func accessAfterTheInvitation() async throws {
+    try await TestWorld.run { world in
+      let invited = try await GraftTests.Invited(world)
+      let (alice, carol) = (invited.alice, invited.people.carol)
+      try await carol.graft("/list", invited.invite, from: alice)
+      try await carol.create("/own", "1")
+      for _ in 0..<2 {
+        try await carol.sync()
+        let unread = try await carol.syncManager.unreadableNodes(localUserID: try carol.localUserID)
+        #expect(unread.map(\.code) == [.inviteNotAuthorized])
+        let graft = try await carol.node("/list").uuid
+        #expect(unread.map(\.nodeID) == [graft])
+        #expect(unread.map(\.cloudID) == [invited.invite.cloudID])
+      }
+      #expect(try await carol.queueCount() == 0)
+      let user = try carol.localUserID
+      #expect(try await carol.syncManager.securityEvents(localUserID: user).isEmpty)
+
+      carol.engineClock = world.clock.engineClock
+      try await carol.relaunch()
+      let run = try carol.runInBackground()
+      defer { run.cancel() }
+      try await alice.share("/Groceries", with: carol)
+      try await alice.sync()
+      #expect(
+        try await waits {
+          world.clock.advance(by: .seconds(1))
+          return try await carol.branch("/list")?.contains("/D") ?? false
+        })
+      #expect(try await carol.syncManager.unreadableNodes(localUserID: user).isEmpty)
+      run.cancel()
+      await run.value
+    }
+  }
 }
