@@ -138,12 +138,12 @@ struct Graft: AsyncParsableCommand {
     abstract: "Put a branch that another user shares into this account's tree.",
     usage: "zdc graft [options] cloudID cloudPath path",
     discussion: """
-      The branch appears at the path on all devices of this account, under that name. To leave it, use zdc rm --recursive. Graft something only if its \
+      The branch appears at the path on all devices of this account, under that name. To leave it, use zdc leave. Graft something only if its \
       owner told you about it.
 
       EXAMPLES
         zdc graft $CLOUD_ID $CLOUD_PATH home:/lists
-        zdc rm --recursive home:/lists
+        zdc leave home:/lists
 
       JSON: {"cloudID","durableMs"?,"ownerID","path","queuedMs"}
       """)
@@ -162,4 +162,26 @@ struct Graft: AsyncParsableCommand {
     try await GraftCommands.graft(
       common.options, cloudID: cloudID, cloudPath: cloudPath, path: path, queuesOnly: queue)
   }
+}
+
+struct Leave: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Leave a branch or tree of another user, on all devices.",
+    usage: "zdc leave [options] path",
+    discussion: """
+      Removes the branch from this account's tree, and this account from its members. The owner and the other members keep it.
+
+      EXAMPLES
+        zdc leave home:/lists
+
+      JSON: {"durableMs"?,"nodes","ownerID","path","queuedMs"}
+      """)
+
+  @OptionGroup var common: CommonOptions
+  @Flag(help: "Queue the change and return; zdc sync sends it.")
+  var queue = false
+  @Argument(help: "The topmost node of the branch, such as home:/lists, or the path that zdc accept printed.")
+  var path: String
+
+  func run() async throws { try await LeaveCommand.leave(common.options, path: path, queuesOnly: queue) }
 }
