@@ -17,7 +17,7 @@ struct IdentityRefresh {
 
   /// - Returns: The keys after the change; nil if the chain ends with the known link.
   /// - Throws: `accountStateMissing`, `identityChainRollback`, `identityChainInvalid`, `keyringRollback`,
-  ///   `keyringMismatch`, `keyringAuthFailed` and the like; `ServerError`; `TransportError`.
+  ///   `keyringMismatch`, `keyringAuthFailed` and the like; `ZDCServerError`; `ZDCTransportError`.
   package func run() async throws -> UserKeys? {
     do {
       return try await read()

@@ -31,7 +31,7 @@ package struct IdentityStore: Sendable {
   /// Finds the keys in memory, in the pinned chains, or in chains that it fetches, verifies and pins.
   ///
   /// - Returns: The keys, without those that no verified chain has, and the errors of chains that were refused.
-  /// - Throws: `ServerError`, `TransportError`, and the database's errors.
+  /// - Throws: `ZDCServerError`, `ZDCTransportError`, and the database's errors.
   package func keys(
     of signers: Set<Signer>, own: UserKeys
   ) async throws -> (keys: WriterKeys, refused: [ZDCSecurityError]) {
@@ -56,7 +56,7 @@ package struct IdentityStore: Sendable {
   ///
   /// - Returns: The keys, without those of users whose chain is unknown, and the errors of chains that were refused. A
   ///   closed account keeps its key: a member who closed theirs must not prevent another's removal.
-  /// - Throws: `ServerError`, `TransportError`, and the database's errors.
+  /// - Throws: `ZDCServerError`, `ZDCTransportError`, and the database's errors.
   package func recipients(
     _ users: [UserID], own: UserKeys
   ) async throws -> (keys: [UserID: RecipientKey], refused: [ZDCSecurityError]) {

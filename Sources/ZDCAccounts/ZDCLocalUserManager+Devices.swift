@@ -22,7 +22,7 @@ extension ZDCLocalUserManager {
   /// Returns the devices of an account, in the order in which they were added. The server's word: it may hide devices.
   ///
   /// - Parameter localUserID: The ID of the local user.
-  /// - Throws: ``ZDCError`` with `localUserNotFound`; `ServerError`; `TransportError`.
+  /// - Throws: ``ZDCError`` with `localUserNotFound`; `ZDCServerError`; `ZDCTransportError`.
   public func devices(of localUserID: String) async throws -> [ZDCDevice] {
     let api = try await serverAPI(for: try Self.userID(localUserID))
     let list = try await translating { try await api.sessions() }
@@ -41,7 +41,7 @@ extension ZDCLocalUserManager {
   /// - Parameters:
   ///   - deviceID: The ID of the device, from ``devices(of:)``.
   ///   - localUserID: The ID of the local user.
-  /// - Throws: ``ZDCError`` with `localUserNotFound` or `deviceNotFound`; `ServerError`; `TransportError`.
+  /// - Throws: ``ZDCError`` with `localUserNotFound` or `deviceNotFound`; `ZDCServerError`; `ZDCTransportError`.
   public func revokeDevice(_ deviceID: String, of localUserID: String) async throws {
     let api = try await serverAPI(for: try Self.userID(localUserID))
     guard let device = DeviceID(text: deviceID) else { throw ZDCError(.deviceNotFound) }

@@ -36,9 +36,9 @@ extension ZDCLocalUserManager {
   ///     account's other devices end, and an operation that retires the old keys is queued in each zone of the
   ///     account's trees on this device. A device that has the account's words can log in again: change them too, with
   ///     ``changeAccessWords(for:)``.
-  /// - Throws: ``ZDCError`` with `localUserNotFound`; `ServerError` with `accountClosed`; `ZDCSecurityError` with
+  /// - Throws: ``ZDCError`` with `localUserNotFound`; `ZDCServerError` with `accountClosed`; `ZDCSecurityError` with
   ///   `accessKeyChanged` if another device has changed the words, or if the server's answers do not verify;
-  ///   `TransportError`.
+  ///   `ZDCTransportError`.
   @discardableResult
   public func rotateKeys(for localUserID: String, areCompromised: Bool = false) async throws -> ZDCKeyRotation {
     let userID = try await change(localUserID, .keys(areCompromised: areCompromised))

@@ -53,7 +53,7 @@ extension ZDCLocalUserManager {
   /// }
   /// ```
   ///
-  /// - Throws: `ServerError`; ``TransportError``; ``ZDCError`` with `cryptographyFailure`.
+  /// - Throws: `ZDCServerError`; ``ZDCTransportError``; ``ZDCError`` with `cryptographyFailure`.
   public func startDeviceLink() async throws -> ZDCDeviceLink {
     let key = try translating { try DecryptionKey.random() }
     let code = DeviceLinkCode(id: .random(), publicKey: key.publicKey)
@@ -79,7 +79,7 @@ extension ZDCLocalUserManager {
   ///   - localUserID: The account to give to the device.
   /// - Throws: ``ZDCError`` with `invalidLink`, `linkExpired` or `localUserNotFound`; `ZDCSecurityError` with
   ///   `linkRequiresInAppScan` for a code inside of a web address, or `keyCommitmentMismatch` if the server exchanged
-  ///   the device's key; `ServerError`; ``TransportError``.
+  ///   the device's key; `ZDCServerError`; ``ZDCTransportError``.
   public func linkRequest(code: String, for localUserID: String) async throws -> ZDCLinkRequest {
     let user = try Self.userID(localUserID)
     let parsed = try Self.parse(code)
@@ -110,7 +110,7 @@ extension ZDCDeviceLink {
   /// Waits until the other device has approved this one, and returns the account that it offers.
   ///
   /// - Throws: ``ZDCError`` with `linkExpired`; `ZDCSecurityError` with `messageAuthFailed` if the server exchanged the
-  ///   answer; `ServerError`; ``TransportError``; `CancellationError`.
+  ///   answer; `ZDCServerError`; ``ZDCTransportError``; `CancellationError`.
   public func account() async throws -> ZDCLinkedAccount {
     while true {
       try Task.checkCancellation()
@@ -143,7 +143,7 @@ extension ZDCLinkRequest {
   /// The device has full access from then on. May be repeated.
   ///
   /// - Throws: ``ZDCError`` with `linkExpired`; `ZDCSecurityError` with `accessKeyChanged` if this device does not have
-  ///   the account's new words yet; `ServerError`; ``TransportError``.
+  ///   the account's new words yet; `ZDCServerError`; ``ZDCTransportError``.
   public func approve() async throws {
     let sealed = try await users.linkAnswer(for: user).seal(to: publicKey, code: code)
     let api = try await users.serverAPI(for: user)

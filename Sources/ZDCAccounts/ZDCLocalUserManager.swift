@@ -83,7 +83,7 @@ public final class ZDCLocalUserManager: Sendable {
   /// - Parameter invite: The invitation from the server's operator, where registration is by invitation.
   /// - Returns: The user and the account's 24 words. Show the words to their owner once, and do not store them. Any
   ///   device that has them has full access to the account.
-  /// - Throws: `ServerError` with `registrationClosed`, `inviteRequired` or `unsupportedProtocol`, ``TransportError``,
+  /// - Throws: `ZDCServerError` with `registrationClosed`, `inviteRequired` or `unsupportedProtocol`, ``ZDCTransportError``,
   ///   ``ZDCError`` for a failure on this device, `CancellationError`.
   public func createAccount(
     invite: String? = nil
@@ -120,8 +120,8 @@ public final class ZDCLocalUserManager: Sendable {
   ///   - createsTree: Whether to create a tree for this app if the account's verified chain names none.
   /// - Throws: ``ZDCError`` with `invalidWords` if the words are not an access key, or `accountNotFound` if no account
   ///   has it. `ZDCSecurityError` with `accountStateMissing`, `identityChainRollback` or `keyringMismatch` if the
-  ///   server's data does not belong to it; then nothing is stored and no keys are generated. `ServerError`;
-  ///   ``TransportError``.
+  ///   server's data does not belong to it; then nothing is stored and no keys are generated. `ZDCServerError`;
+  ///   ``ZDCTransportError``.
   public func login(words: [String], createsTree: Bool = false) async throws -> ZDCLocalUser {
     try await login(Self.accessKey(words), expected: nil, createsTree: createsTree)
   }

@@ -33,7 +33,7 @@ public final class ZDCUserManager: Sendable {
   /// - Returns: The user, with the state after the fetch.
   /// - Throws: ``ZDCError`` with `localUserNotFound`, or `userNotFound` if neither the server nor this device knows the
   ///   user; `ZDCSecurityError` such as `identityChainInvalid` if the server's answer is no continuation, which is then
-  ///   not used; `ServerError`; `TransportError`.
+  ///   not used; `ZDCServerError`; `ZDCTransportError`.
   @discardableResult
   public func fetchUser(id userID: String, for localUserID: String) async throws -> ZDCUser {
     guard let user = UserID(text: userID) else { throw ZDCError(.userNotFound) }

@@ -4,7 +4,7 @@ internal import ZDCSupport
 
 /// Converts unsuccessful HTTP answers to errors. No other code does.
 package enum AnswerError {
-  /// Returns the error that the answer describes: a `ServerError`, or a ``TransportError`` if the answer is not from a
+  /// Returns the error that the answer describes: a `ZDCServerError`, or a ``ZDCTransportError`` if the answer is not from a
   /// ZeroDark server.
   ///
   /// - Parameter sentBytes: The size of the request's body.

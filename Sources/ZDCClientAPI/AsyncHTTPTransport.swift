@@ -19,7 +19,7 @@ package final class AsyncHTTPTransport: Transport {
   /// - Parameters:
   ///   - serverURL: `https://host[:port]`; `http` only for this machine.
   ///   - caCertificates: Certificate authorities in PEM form to trust instead of the system's; nil for the system's.
-  /// - Throws: ``TransportError`` with `invalidAddress`, `insecureAddress`, or `tls` for unreadable certificates.
+  /// - Throws: ``ZDCTransportError`` with `invalidAddress`, `insecureAddress`, or `tls` for unreadable certificates.
   package convenience init(serverURL: String, caCertificates: [UInt8]? = nil) throws {
     try self.init(address: ServerAddress(serverURL), caCertificates: caCertificates)
   }
@@ -88,7 +88,7 @@ package final class AsyncHTTPTransport: Transport {
 
   /// Sends a request. A GET whose connection is cut before an answer is sent once more on a new connection.
   ///
-  /// - Throws: ``TransportError``, or `CancellationError` if the task is cancelled.
+  /// - Throws: ``ZDCTransportError``, or `CancellationError` if the task is cancelled.
   package func send(_ request: TransportRequest) async throws -> TransportResponse {
     do { return try await sendOnce(request) } catch let error as TransportError
       where error.code == .cut && request.method == .get

@@ -3,7 +3,7 @@ package import ZDCProtocol
 extension ServerAPI {
   /// Downloads the public key of the device that asks to be linked under this ID.
   ///
-  /// - Throws: `ServerError` with `notFound` if there is none, or it has expired.
+  /// - Throws: `ZDCServerError` with `notFound` if there is none, or it has expired.
   package func offeredDevice(_ id: DeviceLinkID) async throws -> [UInt8] {
     try await answer(to: .get(Routes.path(Routes.deviceLink, id.text)), limit: Limits.jsonBytes).body
   }

@@ -11,7 +11,7 @@ extension ServerAPI {
   /// the user. May be repeated.
   ///
   /// - Returns: the zone's head.
-  /// - Throws: `ServerError`: `notFound` if the access list does not let the user read, `refused` with `tooManyZones`.
+  /// - Throws: `ZDCServerError`: `notFound` if the access list does not let the user read, `refused` with `tooManyZones`.
   @discardableResult
   package func acceptZone(_ zone: ZoneID) async throws -> ZoneStatus {
     try await json(TransportRequest(.put, Self.membership(zone)))

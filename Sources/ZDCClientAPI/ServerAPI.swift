@@ -28,7 +28,7 @@ package enum PushAnswer: Sendable {
 
 /// The server's API for one local user, with one function per route.
 ///
-/// It opens a session when it needs one. Every function throws `ServerError` (the server refused), ``TransportError``
+/// It opens a session when it needs one. Every function throws `ZDCServerError` (the server refused), ``ZDCTransportError``
 /// (no usable answer), or `CancellationError`. The only retry here is a request that got a 401, once, with a new
 /// session. The transport retries a GET whose connection was closed.
 package struct ServerAPI: Sendable {
@@ -187,7 +187,7 @@ extension ServerAPI {
     return try requireBundle(try await answer(to: .bytes(.post, path, body), limit: Self.bundleBytes)).body
   }
 
-  /// Throws a ``TransportError`` if the answer is not a bundle. The page of a captive portal must not count as server
+  /// Throws a ``ZDCTransportError`` if the answer is not a bundle. The page of a captive portal must not count as server
   /// misbehavior, which freezes a zone.
   @discardableResult
   func requireBundle(_ answer: ServerConnection.Answer) throws -> ServerConnection.Answer {

@@ -11,7 +11,7 @@ package struct ServerAddress: Hashable, Sendable {
 
   /// Parses an address.
   ///
-  /// - Throws: ``TransportError`` with `invalidAddress`, or `insecureAddress` for http to another machine.
+  /// - Throws: ``ZDCTransportError`` with `invalidAddress`, or `insecureAddress` for http to another machine.
   package init(_ text: String) throws(TransportError) {
     guard let parts = URLComponents(string: text), let scheme = parts.scheme?.lowercased(),
       var host = parts.host?.lowercased(), !host.isEmpty, parts.user == nil, parts.password == nil,

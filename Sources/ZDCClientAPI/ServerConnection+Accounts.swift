@@ -7,7 +7,7 @@ extension ServerConnection {
 
   /// Sends `GET /v1/info`.
   ///
-  /// - Throws: `ServerError` with `unsupportedProtocol` if the server no longer supports the protocol of this framework
+  /// - Throws: `ZDCServerError` with `unsupportedProtocol` if the server no longer supports the protocol of this framework
   ///   version.
   package func info() async throws -> ServerInfo {
     let info = try await json(.get(Routes.info), as: ServerInfo.self)
@@ -39,7 +39,7 @@ extension ServerConnection {
   /// Waits for the answer to a link for as long as the server holds the request.
   ///
   /// - Returns: Nil if there is none yet. Ask again.
-  /// - Throws: `ServerError` with `notFound` if the link has expired.
+  /// - Throws: `ZDCServerError` with `notFound` if the link has expired.
   package func deviceLinkAnswer(_ id: DeviceLinkID) async throws -> [UInt8]? {
     let answer = try await answer(
       to: .get(Routes.path(Routes.deviceLinkAnswer, id.text)), limit: Limits.deviceLinkAnswerBytes)

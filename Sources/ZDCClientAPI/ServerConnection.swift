@@ -29,7 +29,7 @@ package struct ServerConnection: Sendable {
   /// Sends a request and reads the whole answer.
   ///
   /// - Parameter accepting: A status other than 2xx that is also an answer to this request.
-  /// - Throws: `ServerError`, ``TransportError``, `CancellationError`.
+  /// - Throws: `ZDCServerError`, ``ZDCTransportError``, `CancellationError`.
   package func answer(to request: TransportRequest, limit: Int, accepting: Int? = nil) async throws -> Answer {
     let response = try await open(request, accepting: accepting)
     let expected = response.headers["content-length"].flatMap(Int.init) ?? 0

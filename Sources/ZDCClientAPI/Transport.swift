@@ -7,7 +7,7 @@ package protocol Transport: Sendable {
   ///
   /// Any status is an answer. A cancelled task aborts the request and the connection it runs on.
   ///
-  /// - Throws: ``TransportError`` if there is no answer, or `CancellationError`. The server may still have acted on the
+  /// - Throws: ``ZDCTransportError`` if there is no answer, or `CancellationError`. The server may still have acted on the
   ///   request.
   func send(_ request: TransportRequest) async throws -> TransportResponse
 

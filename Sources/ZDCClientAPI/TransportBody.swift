@@ -14,7 +14,7 @@ package struct TransportBody: AsyncSequence, Sendable {
 
   /// Creates a body from a function that returns its slices.
   ///
-  /// - Parameter next: Returns slices of any length in order, and nil at the end. Throws ``TransportError`` if the
+  /// - Parameter next: Returns slices of any length in order, and nil at the end. Throws ``ZDCTransportError`` if the
   ///   connection is lost.
   package init(_ next: @escaping @Sendable () async throws -> [UInt8]?) {
     nextSlice = next
@@ -28,7 +28,7 @@ package struct TransportBody: AsyncSequence, Sendable {
 
   /// Returns the next slice, or nil at the end. All readers of the body share one position.
   ///
-  /// - Throws: ``TransportError`` if the connection is lost.
+  /// - Throws: ``ZDCTransportError`` if the connection is lost.
   package func next() async throws -> [UInt8]? {
     try await nextSlice()
   }

@@ -13,14 +13,14 @@ public struct ZDCSecurityError: Error, Hashable, Sendable {
   /// The rule that the data broke.
   public let code: Code
   /// The zone that the data belongs to, if known.
-  public var zone: ZoneID?
+  public var zone: ZDCZoneID?
   /// The node that the data belongs to, if known.
-  public var node: NodeID?
+  public var node: ZDCNodeID?
   /// The user who wrote the data or whom it describes, if known.
-  public var user: UserID?
+  public var user: ZDCUserID?
 
   /// Creates an error, for previews and tests.
-  public init(_ code: Code, zone: ZoneID? = nil, node: NodeID? = nil, user: UserID? = nil) {
+  public init(_ code: Code, zone: ZDCZoneID? = nil, node: ZDCNodeID? = nil, user: ZDCUserID? = nil) {
     self.code = code
     self.zone = zone
     self.node = node
@@ -81,6 +81,6 @@ extension ZDCSecurityError: CustomStringConvertible {
 
 /// Throws a security error unless the condition holds. A call reads as the rule that it checks.
 @inlinable
-package func require(_ condition: Bool, _ code: ZDCSecurityError.Code, node: NodeID? = nil) throws(ZDCSecurityError) {
+package func require(_ condition: Bool, _ code: ZDCSecurityError.Code, node: ZDCNodeID? = nil) throws(ZDCSecurityError) {
   guard condition else { throw ZDCSecurityError(code, node: node) }
 }

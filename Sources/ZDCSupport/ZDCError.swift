@@ -5,8 +5,8 @@ public import ZDCProtocol
 /// Other failures have types of their own:
 ///
 /// - `ZDCSecurityError`: data from others fails verification.
-/// - `ServerError`: the server refuses a request.
-/// - `TransportError`: the server cannot be reached.
+/// - `ZDCServerError`: the server refuses a request.
+/// - `ZDCTransportError`: the server cannot be reached.
 /// - `ZDCCloudError`: a transaction refuses a request.
 /// - `CancellationError`: the task was cancelled.
 ///

@@ -11,9 +11,9 @@
 // Errors that public functions throw. GRDB's is the error of an app's own statement.
 @_exported public import struct GRDB.DatabaseError
 // IDs in errors and in the sync manager's lists. The rest of the module is the wire format, which apps do not see.
-@_exported public import typealias ZDCProtocol.NodeID
-@_exported public import struct ZDCProtocol.ServerError
-@_exported public import typealias ZDCProtocol.TreeID
-@_exported public import typealias ZDCProtocol.UserID
+@_exported public import typealias ZDCProtocol.ZDCNodeID
 @_exported public import struct ZDCProtocol.ZDCSecurityError
-@_exported public import struct ZDCProtocol.ZoneID
+@_exported public import struct ZDCProtocol.ZDCServerError
+@_exported public import typealias ZDCProtocol.ZDCTreeID
+@_exported public import typealias ZDCProtocol.ZDCUserID
+@_exported public import struct ZDCProtocol.ZDCZoneID

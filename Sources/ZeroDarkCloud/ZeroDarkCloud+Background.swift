@@ -23,8 +23,8 @@ extension ZeroDarkCloud {
   ///
   /// Does nothing while the database is locked, in an app extension, and on systems that do not suspend apps.
   ///
-  /// - Throws: `ZDCError` with `diskFull` or `fileFailure` if files could not be written, `TransportError` or
-  ///   `ServerError` if there is no session with the server. Requests that were handed over before stay with the system.
+  /// - Throws: `ZDCError` with `diskFull` or `fileFailure` if files could not be written, `ZDCTransportError` or
+  ///   `ZDCServerError` if there is no session with the server. Requests that were handed over before stay with the system.
   public func handOverTransfers() async throws {
     guard let managers, try await managers.handOver.begin(.everything) else { return }
     // The smallest and most valuable first.

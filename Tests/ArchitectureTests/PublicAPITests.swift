@@ -17,6 +17,10 @@ import Testing
       }
   }
 
+  private static func text(of path: String) throws -> String {
+    try String(contentsOf: SourceImports.repositoryRoot.appendingPathComponent(path), encoding: .utf8)
+  }
+
   // MARK: The app of PublicAppTests
 
   /// Modules that an app can import.
@@ -41,6 +45,49 @@ import Testing
     let rest = manifest[declaration.upperBound...]
     let end = try #require(rest.firstRange(of: "target(") ?? rest.firstRange(of: "Target("))
     #expect(rest[..<end.lowerBound].contains("packageAccess: false"))
+  }
+
+  // MARK: Names
+
+  /// Names without the framework's prefix, with the reason.
+  private static let unprefixed: [String: String] = [
+    "DatabaseError": "GRDB's own type",
+    "KeyedDecodingContainer": "the standard library's type, extended",
+    "KeyedEncodingContainer": "the standard library's type, extended",
+    "NSNotification": "Foundation's type, extended",
+    "Syncable": "the original framework's property wrapper",
+    "ThumbnailManager": "a name of the original framework",
+    "YapDatabaseReadTransaction": "a name of the original framework",
+    "YapDatabaseReadWriteTransaction": "a name of the original framework",
+    "Bytes16": "what ZDCNodeID stands for; apps cannot name it",
+    "Bytes32": "what ZDCUserID and ZDCTreeID stand for; apps cannot name it",
+    "NodeRole": "part of ZDCNodeID; apps cannot name it",
+    "TreeRole": "part of ZDCTreeID; apps cannot name it",
+    "UserRole": "part of ZDCUserID; apps cannot name it",
+  ]
+
+  /// The names at the start of the lines of a baseline: types, and functions and values outside of types.
+  private static func topLevelNames(in baseline: String) -> Set<String> {
+    Set(
+      baseline.split(separator: "\n").filter { !$0.hasPrefix("#") }
+        .compactMap { line in line.firstMatch(of: /^\w+/).map { String($0.output) } })
+  }
+
+  private static func withoutPrefix(_ names: Set<String>) -> Set<String> {
+    names.filter { !$0.hasPrefix("ZDC") && !$0.hasPrefix("kZDC") && !$0.hasPrefix("ZeroDarkCloud") }
+  }
+
+  /// An app may have a type of any other name.
+  @Test func publicNamesHaveTheFrameworksPrefix() throws {
+    let baseline = try Self.text(of: "api/ZeroDarkCloud.txt")
+    let names = Self.topLevelNames(in: baseline)
+    #expect(names.count > 100, "nothing was read")
+    #expect(Self.withoutPrefix(names).subtracting(Self.unprefixed.keys) == [])
+    let exports = try Self.text(of: "Sources/ZeroDarkCloud/Exports.swift")
+    let exported = Set(exports.matches(of: /import \w+ \w+\.(\w+)/).map { String($0.output.1) })
+    #expect(exported.contains("ZDCNodeID"), "nothing was read")
+    #expect(Self.withoutPrefix(exported) == ["DatabaseError"])
+    #expect(Self.withoutPrefix(Self.topLevelNames(in: "# a\nZDCNode: struct\nServerError.Code: struct")) == ["ServerError"])
   }
 
   // MARK: Sendable

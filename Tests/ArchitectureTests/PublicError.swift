@@ -3,6 +3,7 @@ import Testing
 
 /// A public error type with codes, read from its sources.
 struct PublicError: Sendable, CustomTestStringConvertible {
+  /// The name that the sources write: without the framework's prefix where there is such an alias.
   var name: String
   /// The path of its files, up to `.swift` or `+Codes.swift`.
   var path: String
@@ -12,8 +13,8 @@ struct PublicError: Sendable, CustomTestStringConvertible {
   static let all = [
     PublicError(name: "ZDCError", path: "Sources/ZDCSupport/ZDCError"),
     PublicError(name: "ZDCSecurityError", path: "Sources/ZDCProtocol/ZDCSecurityError"),
-    PublicError(name: "ServerError", path: "Sources/ZDCProtocol/Wire/ServerError"),
-    PublicError(name: "TransportError", path: "Sources/ZDCClientAPI/TransportError"),
+    PublicError(name: "ServerError", path: "Sources/ZDCProtocol/Wire/ZDCServerError"),
+    PublicError(name: "TransportError", path: "Sources/ZDCClientAPI/ZDCTransportError"),
     PublicError(name: "ZDCCloudError", path: "Sources/ZDCClientStore/Cloud/ZDCCloudError"),
     PublicError(name: "ZDCSyncableError", path: "Sources/ZDCMerge/ZDCSyncableError"),
   ]

@@ -50,17 +50,17 @@ import ZeroDarkCloudTesting
     #expect(advice(.diskFull) == "make room")
     #expect(advice(.syncedElsewhere) == "wait")
     #expect(advice(.databaseLocked).hasPrefix("databaseLocked: the database is locked;"))
-    #expect(Set([TransportError.Code.offline, .refused, .offline]).count == 2)
-    let code = ServerError.Code.storageFull
+    #expect(Set([ZDCTransportError.Code.offline, .refused, .offline]).count == 2)
+    let code = ZDCServerError.Code.storageFull
     #expect("\(code)" == "storageFull" && !code.explanation.contains("storageFull"))
   }
 
   /// An app stores the IDs of an error in variables of its own.
   private struct Report {
-    var zone: ZoneID?
-    var tree: TreeID?
-    var node: NodeID?
-    var user: UserID?
+    var zone: ZDCZoneID?
+    var tree: ZDCTreeID?
+    var node: ZDCNodeID?
+    var user: ZDCUserID?
     var trunk: ZDCTreesystemTrunk?
 
     init(_ error: ZDCSecurityError) {
@@ -99,7 +99,7 @@ import ZeroDarkCloudTesting
         _ = try await session.localUserManager.createAccount()
       }
       Issue.record("nothing was thrown")
-    } catch let error as TransportError where error.code == .refused {
+    } catch let error as ZDCTransportError where error.code == .refused {
       #expect(error.isTemporary)
     }
   }
@@ -111,7 +111,7 @@ import ZeroDarkCloudTesting
         _ = try await session.localUserManager.createAccount()
       }
       Issue.record("nothing was thrown")
-    } catch let error as ServerError where error.code == .inviteRequired {
+    } catch let error as ZDCServerError where error.code == .inviteRequired {
       #expect(!error.retryable)
     }
     try await server.stop()

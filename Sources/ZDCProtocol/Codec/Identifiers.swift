@@ -1,8 +1,8 @@
 /// The roles of 16-byte and 32-byte values. They are empty and exist only for the compiler.
 public enum UserRole {}
-/// The role of ``TreeID``.
+/// The role of ``ZDCTreeID``.
 public enum TreeRole {}
-/// The role of ``NodeID``.
+/// The role of ``ZDCNodeID``.
 public enum NodeRole {}
 package enum BlobRole {}
 package enum NameTagRole {}
@@ -26,20 +26,26 @@ package enum TransparencyRootRole {}
 ///
 /// ```swift
 /// let events = try await session.syncManager.securityEvents(localUserID: user.uuid)
-/// let aboutUser = events.filter { $0.error.user == UserID(text: user.uuid) }
+/// let aboutUser = events.filter { $0.error.user == ZDCUserID(text: user.uuid) }
 /// ```
-public typealias UserID = Bytes32<UserRole>
+public typealias ZDCUserID = Bytes32<UserRole>
 /// The hash of owner, trunk and the app's tree name (PROTOCOL 3.5).
-public typealias TreeID = Bytes32<TreeRole>
+public typealias ZDCTreeID = Bytes32<TreeRole>
 /// 16 random bytes chosen by the client; never reused inside a tree.
 ///
 /// The text of one is the ``ZDCNode/cloudID`` of a node:
 ///
 /// ```swift
 /// let events = try await session.syncManager.securityEvents(localUserID: user.uuid)
-/// let aboutNode = events.filter { $0.error.node == NodeID(text: node.cloudID) }
+/// let aboutNode = events.filter { $0.error.node == ZDCNodeID(text: node.cloudID) }
 /// ```
-public typealias NodeID = Bytes16<NodeRole>
+public typealias ZDCNodeID = Bytes16<NodeRole>
+// The same, as this package writes them. An app may have a type of such a name.
+package typealias UserID = ZDCUserID
+package typealias TreeID = ZDCTreeID
+package typealias NodeID = ZDCNodeID
+package typealias ZoneID = ZDCZoneID
+
 /// 16 random bytes chosen by the client for one content blob.
 package typealias BlobID = Bytes16<BlobRole>
 /// The keyed tag of a folded name (PROTOCOL 3.5).
@@ -60,11 +66,11 @@ package typealias KeyCommitment = Bytes32<KeyCommitmentRole>
 package typealias TransparencyRoot = Bytes32<TransparencyRootRole>
 
 /// A zone: the subtree below `root` with one access list and one commit log (PROTOCOL 3.5).
-public struct ZoneID: Hashable, Comparable, Sendable {
+public struct ZDCZoneID: Hashable, Comparable, Sendable {
   /// The tree that the zone is part of.
-  public let tree: TreeID
+  public let tree: ZDCTreeID
   /// The node at the top of the zone.
-  public let root: NodeID
+  public let root: ZDCNodeID
 
   package init(tree: TreeID, root: NodeID) {
     self.tree = tree
@@ -77,7 +83,7 @@ public struct ZoneID: Hashable, Comparable, Sendable {
   }
 
   /// Orders zones by tree, then by root.
-  public static func < (a: ZoneID, b: ZoneID) -> Bool {
+  public static func < (a: ZDCZoneID, b: ZDCZoneID) -> Bool {
     (a.tree, a.root) < (b.tree, b.root)
   }
 }

@@ -32,10 +32,10 @@ extension ZDCSyncManager {
   /// }
   /// ```
   ///
-  /// - Throws: `ZDCSecurityError` if the server's log is invalid; `ZDCError` with `syncedElsewhere`; `TransportError`,
-  ///   `ServerError`.
+  /// - Throws: `ZDCSecurityError` if the server's log is invalid; `ZDCError` with `syncedElsewhere`; `ZDCTransportError`,
+  ///   `ZDCServerError`.
   @discardableResult
-  public func acceptServerState(ofZone zone: ZoneID, localUserID: String) async throws -> ZDCRestoreSummary {
+  public func acceptServerState(ofZone zone: ZDCZoneID, localUserID: String) async throws -> ZDCRestoreSummary {
     try await asEngine { try await self.engine(for: localUserID).acceptServerState(of: zone) }
   }
 }

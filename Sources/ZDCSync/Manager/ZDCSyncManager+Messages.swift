@@ -40,7 +40,7 @@ extension ZDCSyncManager {
   /// ```
   ///
   /// - Returns: The requests, oldest first.
-  /// - Throws: `ServerError`, `TransportError`.
+  /// - Throws: `ZDCServerError`, `ZDCTransportError`.
   public func messageRequests(forLocalUserID localUserID: String) async throws -> [ZDCMessageRequest] {
     do {
       let engine = try await engine(for: localUserID)
@@ -65,7 +65,7 @@ extension ZDCSyncManager {
   /// ```
   ///
   /// - Throws: ``ZDCCloudError`` with `unknownUser` if the server shows no valid identity; ``ZDCError`` with
-  ///   `syncedElsewhere` if another process syncs; `ServerError`, `TransportError`, or your delegate's error.
+  ///   `syncedElsewhere` if another process syncs; `ZDCServerError`, `ZDCTransportError`, or your delegate's error.
   public func acceptMessages(fromUserID senderID: String, forLocalUserID localUserID: String) async throws {
     try await asEngine {
       let engine = try await self.engine(for: localUserID)
@@ -92,7 +92,7 @@ extension ZDCSyncManager {
   ///   - senderID: The text of the sender's user ID.
   ///   - isBlocking: Whether the server also refuses all later messages of the user.
   ///   - localUserID: The local user who gets the messages.
-  /// - Throws: ``ZDCCloudError`` with `unknownUser` for a text that is no user ID; `ServerError`, `TransportError`.
+  /// - Throws: ``ZDCCloudError`` with `unknownUser` for a text that is no user ID; `ZDCServerError`, `ZDCTransportError`.
   public func declineMessages(
     fromUserID senderID: String, isBlocking: Bool = false, forLocalUserID localUserID: String
   ) async throws {

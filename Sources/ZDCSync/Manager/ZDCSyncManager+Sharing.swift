@@ -24,7 +24,7 @@ extension ZDCSyncManager {
   /// told the user about it.
   ///
   /// - Returns: The trees that were not accepted yet, up to 100.
-  /// - Throws: `ServerError`, `TransportError`.
+  /// - Throws: `ZDCServerError`, `ZDCTransportError`.
   public func offeredTrees(forLocalUserID localUserID: String) async throws -> [ZDCOfferedTree] {
     do {
       let session = try await engine(for: localUserID).session
@@ -54,8 +54,8 @@ extension ZDCSyncManager {
   ///   - ownerID: The text of the owner's user ID.
   ///   - localUserID: The local user who is a member.
   /// - Returns: The tree's root, which has no name.
-  /// - Throws: ``ZDCCloudError`` with `unknownUser` if the server shows no valid identity of the owner; `ServerError`
-  ///   with `notFound` if the local user has no access; `ZDCSecurityError`, `TransportError`, or your delegate's error.
+  /// - Throws: ``ZDCCloudError`` with `unknownUser` if the server shows no valid identity of the owner; `ZDCServerError`
+  ///   with `notFound` if the local user has no access; `ZDCSecurityError`, `ZDCTransportError`, or your delegate's error.
   @discardableResult
   public func acceptTree(ofUserID ownerID: String, forLocalUserID localUserID: String) async throws -> ZDCNode {
     try await asEngine { try await self.accept(ownerID, nil, localUserID) }
@@ -99,7 +99,7 @@ extension ZDCSyncManager {
   ///
   /// - Returns: The number of nodes that still have old keys: those that this device cannot read, and those of trees that
   ///   are paused or frozen.
-  /// - Throws: ``ZDCError`` with `syncedElsewhere` if another process syncs; `ServerError`, `TransportError`.
+  /// - Throws: ``ZDCError`` with `syncedElsewhere` if another process syncs; `ZDCServerError`, `ZDCTransportError`.
   @discardableResult
   public func replaceOldKeys(forLocalUserID localUserID: String) async throws -> Int {
     try await asEngine { try await self.engine(for: localUserID).replaceOldKeys() }

@@ -93,7 +93,7 @@ public final class ZDCSyncManager: Sendable {
   /// ```
   ///
   /// - Throws: `ZDCError` with `syncedElsewhere` if another process runs the engines of this database; that process
-  ///   sends the operations queued here. `TransportError` if the server cannot be reached, `ServerError` if it refuses,
+  ///   sends the operations queued here. `ZDCTransportError` if the server cannot be reached, `ZDCServerError` if it refuses,
   ///   `ZDCSecurityError` if its answers are invalid, or your delegate's error.
   @discardableResult
   public func syncUntilIdle(localUserID: String) async throws -> ZDCSyncSummary {

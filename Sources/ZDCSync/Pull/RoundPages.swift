@@ -20,7 +20,7 @@ package actor RoundPages {
   /// Returns the zone's page. Each page is returned once.
   ///
   /// - Returns: Nil if the zone must be requested alone: at its first pull, or if the server does not show it.
-  /// - Throws: `ServerError`, `TransportError`, `CancellationError`.
+  /// - Throws: `ZDCServerError`, `ZDCTransportError`, `CancellationError`.
   package func page(of zone: Int64) async throws -> CommitPage? {
     while pages[zone] == nil, rest.contains(zone) {
       try await requests.value(0) { try await self.request(zone) }

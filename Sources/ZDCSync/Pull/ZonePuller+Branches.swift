@@ -12,7 +12,7 @@ extension ZonePuller {
   /// zone cannot be pulled because of its own state, that does not hold up this one.
   ///
   /// - Returns: The first error that the app threw.
-  /// - Throws: `ServerError`, `TransportError`, `CancellationError`.
+  /// - Throws: `ZDCServerError`, `ZDCTransportError`, `CancellationError`.
   func pullBranches(deletedBy page: PageContents, _ row: ZoneRow) async throws -> DelegateError? {
     var refusal: DelegateError?
     for branch in try await branches(deletedBy: page, row) {

@@ -35,8 +35,8 @@ package struct ZonePuller {
   /// Pulls until the local tree matches the server's head.
   ///
   /// - Parameter pages: The pages of a round's zones.
-  /// - Throws: `ZDCSecurityError` if the answers could not be followed on the second attempt either; `ServerError`,
-  ///   `TransportError`.
+  /// - Throws: `ZDCSecurityError` if the answers could not be followed on the second attempt either; `ZDCServerError`,
+  ///   `ZDCTransportError`.
   package func pull(_ pages: RoundPages? = nil) async throws -> Pulled { try await follow(nil, pages) }
 
   /// Applies a page that arrived with an event or a 409 response, then fetches and applies its records.

@@ -36,7 +36,7 @@ struct ContentUpload: Sendable {
   struct PartDiffers: Error {}
 
   /// - Throws: `CryptoFailure.sourceChanged` if the source's length or modification time changed while it was read;
-  ///   `ZDCSecurityError` if the server claims a different root; `ServerError`, `TransportError`, `CancellationError`.
+  ///   `ZDCSecurityError` if the server claims a different root; `ZDCServerError`, `ZDCTransportError`, `CancellationError`.
   package func send(_ data: ContentSource, metadata: [UInt8], thumbnail: [UInt8]) async throws -> SuppliedContent {
     let fresh = try ContentSealer(metadata: metadata, thumbnail: thumbnail, dataSize: data.size)
     let source = Source(data: data, metadata: metadata, thumbnail: thumbnail, layout: fresh.layout)

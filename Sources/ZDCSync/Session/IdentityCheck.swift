@@ -24,7 +24,7 @@ package actor IdentityCheck {
   /// change.
   ///
   /// - Parameter hasChanges: Whether there is something to push. A closed account without queued changes is no error.
-  /// - Throws: `ZDCSecurityError`, which is stored in the database; `ServerError`; `TransportError`.
+  /// - Throws: `ZDCSecurityError`, which is stored in the database; `ZDCServerError`; `ZDCTransportError`.
   package func require(hasChanges: Bool = true) async throws {
     try await checkOnce()
     let keys = session.keys

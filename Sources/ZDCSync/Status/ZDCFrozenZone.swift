@@ -12,7 +12,7 @@ public import ZDCTreesystem
 /// ```
 public struct ZDCFrozenZone: Sendable, Hashable {
   /// The zone that is frozen.
-  public var zone: ZoneID
+  public var zone: ZDCZoneID
   /// The trunk of the zone's tree.
   public var trunk: ZDCTreesystemTrunk
   /// The code of the security error that froze it.
@@ -28,7 +28,7 @@ public struct ZDCFrozenZone: Sendable, Hashable {
 /// later version. The framework asks again after pauses. No action by the user is needed.
 public struct ZDCStalledZone: Sendable, Hashable {
   /// The zone that is behind.
-  public var zone: ZoneID
+  public var zone: ZDCZoneID
   /// The trunk of the zone's tree.
   public var trunk: ZDCTreesystemTrunk
   /// The reason; `unsupportedVersion` requires an update of the app.

@@ -13,7 +13,7 @@ public import ZDCTreesystem
 /// ```
 public struct ZDCUnreadableNode: Sendable, Hashable {
   /// The node's zone.
-  public var zone: ZoneID
+  public var zone: ZDCZoneID
   /// The trunk that the node is in.
   public var trunk: ZDCTreesystemTrunk
   /// The app's name for the tree.

@@ -110,8 +110,8 @@ public final class ZDCDownloadManager: Sendable {
   ///   with ``ZDCFileConversion`` and delete it, unless the disk manager keeps it.
   /// - Throws: ``ZDCError`` with `nodeNotFound`, `nodeNotUploaded`, `noContent`, `diskFull` or `fileFailure`;
   ///   `ZDCSecurityError` with `contentHashMismatch`, `contentTruncated`, `contentTrailingData` or `objectMissing`;
-  ///   `ServerError` with `blobGone` if the content was replaced or deleted in the meantime, or for any other refusal
-  ///   of the server; ``TransportError``; `CancellationError`.
+  ///   `ZDCServerError` with `blobGone` if the content was replaced or deleted in the meantime, or for any other refusal
+  ///   of the server; ``ZDCTransportError``; `CancellationError`.
   public func downloadNodeData(
     _ node: ZDCNode, options: ZDCDownloadOptions? = nil
   ) async throws -> (cloudDataInfo: ZDCCloudDataInfo, cryptoFile: ZDCCryptoFile) {

@@ -128,7 +128,7 @@ public final class TestServer: Sendable {
   ///
   /// ```swift
   /// try await server.stop()
-  /// await #expect(throws: TransportError.self) { try await a.sync() }
+  /// await #expect(throws: ZDCTransportError.self) { try await a.sync() }
   /// try await server.restart()
   /// await a.network.renewConnections()
   /// try await a.sync()

@@ -15,9 +15,9 @@ final class HandlingErrorsArticle: Sendable {
   func catching() async throws {
     do {
       try await session.syncManager.syncUntilIdle(localUserID: user)
-    } catch let error as TransportError where error.isTemporary {
+    } catch let error as ZDCTransportError where error.isTemporary {
       show("Offline. Your changes are sent later.")
-    } catch let error as ServerError where error.code == .quotaExceeded {
+    } catch let error as ZDCServerError where error.code == .quotaExceeded {
       show("The account is full. Delete something.")
     } catch let error as ZDCSecurityError {
       show("The server's data is not trustworthy: \(error.code.explanation)")

@@ -20,7 +20,7 @@ final class PeopleAndDevicesArticle: Sendable {
   func syncAgain(words: () async -> [String]) async throws {
     do {
       try await session.syncManager.syncUntilIdle(localUserID: user)
-    } catch let error as ServerError where error.code == .unauthorized {
+    } catch let error as ZDCServerError where error.code == .unauthorized {
       try await session.localUserManager.renewLogin(of: user, words: words())
     } catch let error as ZDCSecurityError where error.code == .accessKeyChanged {
       try await session.localUserManager.renewLogin(of: user, words: words())

@@ -75,12 +75,12 @@ import ZeroDarkCloudTesting
     try await TestWorld.run { world in
       let (laptop, phone) = (try await world.device("laptop"), try await world.device("phone"))
       phone.network.isOffline = true
-      await #expect(throws: TransportError.self) { try await phone.sync() }
+      await #expect(throws: ZDCTransportError.self) { try await phone.sync() }
       phone.network.isOffline = false
 
       laptop.network.fail(.loseResponse, "POST", "/v1/commits")
       try await laptop.create("/groceries", "milk")
-      await #expect(throws: TransportError.self) { try await laptop.sync() }
+      await #expect(throws: ZDCTransportError.self) { try await laptop.sync() }
       try await laptop.sync()
       #expect(laptop.recorder.take().filter { $0 == "pushed /groceries" }.count == 1)
       try await world.settle(laptop, phone)

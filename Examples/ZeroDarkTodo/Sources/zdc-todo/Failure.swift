@@ -54,8 +54,8 @@ struct Failure: Error {
     case let failure as Failure: self = failure
     case let error as ZDCError: self.init(Self.status(error.code), error.code.description, error.description)
     case let error as ZDCSecurityError: self.init(.security, error.code.description, Self.text(error))
-    case let error as ServerError: self.init(Self.status(error), error.code.description, "\(error)")
-    case let error as TransportError: self.init(.unavailable, "unavailable", "\(error)")
+    case let error as ZDCServerError: self.init(Self.status(error), error.code.description, "\(error)")
+    case let error as ZDCTransportError: self.init(.unavailable, "unavailable", "\(error)")
     case let error as ZDCCloudError: self.init(Self.status(error.code), error.code.description, Self.text(error))
     case let error as CocoaError where error.isFileError:
       self.init(Self.status(error.code), "file", error.localizedDescription)
@@ -96,7 +96,7 @@ struct Failure: Error {
     }
   }
 
-  private static func status(_ error: ServerError) -> ExitStatus {
+  private static func status(_ error: ZDCServerError) -> ExitStatus {
     switch error.code {
     case .unauthorized, .forbidden, .registrationClosed, .inviteRequired, .accountClosed: .noPermission
     case .notFound, .gone, .blobGone: .noInput

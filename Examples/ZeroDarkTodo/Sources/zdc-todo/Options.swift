@@ -96,7 +96,7 @@ struct Options: ParsableArguments {
   func sync(_ manager: ZDCManager, _ account: Account) async throws -> Int? {
     do {
       return try await manager.sync(account.user)
-    } catch is TransportError {
+    } catch is ZDCTransportError {
       Output.note("zdc-todo: the server cannot be reached")
       return nil
     } catch let error as ZDCError where error.code == .syncedElsewhere {

@@ -120,7 +120,7 @@ struct Inbox: AsyncParsableCommand {
 
   private func senders(_ account: Account) async throws -> [UnknownSender] {
     if options.offline { return [] }
-    do { return try await account.people.unknownSenders() } catch is TransportError { return [] }  // `run` reports it
+    do { return try await account.people.unknownSenders() } catch is ZDCTransportError { return [] }  // `run` reports it
   }
 }
 

@@ -39,8 +39,9 @@ enum Live {
 
   /// Returns the users who are unknown and have sent messages, or nil if the server cannot be asked.
   static func unknownSenders(_ account: Account) async throws -> [UnknownSender]? {
-    do { return try await account.people.unknownSenders() } catch is TransportError { return nil } catch is ServerError
-    {
+    do { return try await account.people.unknownSenders() } catch is ZDCTransportError {
+      return nil
+    } catch is ZDCServerError {
       return nil
     }
   }

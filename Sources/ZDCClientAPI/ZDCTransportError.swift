@@ -7,9 +7,9 @@ public import ZDCProtocol
 ///
 /// ```swift
 /// do { try await zdc.syncManager?.syncUntilIdle(localUserID: user.uuid) }
-/// catch let error as TransportError where error.isTemporary { syncLater() }
+/// catch let error as ZDCTransportError where error.isTemporary { syncLater() }
 /// ```
-public struct TransportError: Error, Hashable, Sendable {
+public struct ZDCTransportError: Error, Hashable, Sendable {
   /// Why there is no usable answer.
   public let code: Code
   /// `scheme://host:port`, if known.
@@ -64,13 +64,16 @@ public struct TransportError: Error, Hashable, Sendable {
   package var isBodyRefused: Bool { code == .proxyAnswered && status == 413 }
 }
 
-extension TransportError {
+/// The name inside the package.
+package typealias TransportError = ZDCTransportError
+
+extension ZDCTransportError {
   /// The kind of error. Later versions may add codes, so a `switch` needs a `default`.
   ///
   /// ```swift
   /// do {
   ///   try await session.syncManager.syncUntilIdle(localUserID: user.uuid)
-  /// } catch let error as TransportError where error.code == .tls {
+  /// } catch let error as ZDCTransportError where error.code == .tls {
   ///   show([error.description])  // says what to do; contains no path, token or content
   /// }
   /// ```
@@ -115,7 +118,7 @@ extension TransportError {
   }
 }
 
-extension TransportError: CustomStringConvertible {
+extension ZDCTransportError: CustomStringConvertible {
   /// The reason and what to do, as one sentence. Contains the server's address, and no path, name or token.
   public var description: String {
     let place = origin ?? "the server"

@@ -2,11 +2,11 @@
 ///
 /// ```swift
 /// do { try await zdc.localUserManager?.createAccount() }
-/// catch let error as ServerError where error.code == .inviteRequired { askForInvitation() }
+/// catch let error as ZDCServerError where error.code == .inviteRequired { askForInvitation() }
 /// ```
 ///
 /// `message` is for people and never contains a name, key or content, if the server is honest. Programs use `code`.
-public struct ServerError: Error, Codable, Sendable, Hashable {
+public struct ZDCServerError: Error, Codable, Sendable, Hashable {
   /// Why the server refused the request.
   public var code: Code
   /// Text of the server for people. Show it as text only: it is not verified.
@@ -81,7 +81,10 @@ public struct ServerError: Error, Codable, Sendable, Hashable {
   }
 }
 
-extension ServerError: CustomStringConvertible {
+/// The name inside the package.
+package typealias ServerError = ZDCServerError
+
+extension ZDCServerError: CustomStringConvertible {
   /// What failed and what to do about it. It holds nothing of the server's text, so it may be logged.
   public var description: String {
     guard let security else { return "the server answered \(code): \(code.explanation)" }

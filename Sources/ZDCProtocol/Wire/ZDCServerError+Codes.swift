@@ -1,4 +1,4 @@
-extension ServerError {
+extension ZDCServerError {
   /// The kind of error. Later versions may add codes, so a `switch` needs a `default`.
   ///
   /// An answer with a code that this version does not know gets the code that fits its HTTP status.
@@ -7,7 +7,7 @@ extension ServerError {
   /// do {
   ///   let (user, words) = try await session.localUserManager.createAccount(invite: typed)
   ///   show(words + [user.displayName])
-  /// } catch let error as ServerError {
+  /// } catch let error as ZDCServerError {
   ///   switch error.code {
   ///   case .inviteRequired, .registrationClosed: askForInvitation()
   ///   case .unsupportedProtocol: askForUpdate()
@@ -89,7 +89,7 @@ extension ServerError {
   }
 }
 
-extension ServerError.Code {
+extension ZDCServerError.Code {
   /// What failed and what to do about it.
   public var explanation: String {
     switch name {
