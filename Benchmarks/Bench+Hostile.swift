@@ -66,7 +66,7 @@ private final class Attack {
     let before = try await server.commitCount()
     for _ in 0..<600 {
       if try await server.commitCount() > before + 20 { return }
-      guard processes.allSatisfy(\.isRunning) else { throw BenchError("an attacker ended by itself") }
+      guard processes.allSatisfy(\.isRunning) else { throw BenchError("an attacker ended unexpectedly") }
       try await Task.sleep(for: .milliseconds(100))
     }
     throw BenchError("the attack does not begin")

@@ -8,7 +8,7 @@ import ZeroDarkCloud
 /// One device's work in a separate process, so that its memory can be measured.
 struct Worker: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Part of a measurement that runs in a process of its own.", shouldDisplay: false)
+    abstract: "Part of a measurement that runs in a separate process.", shouldDisplay: false)
 
   enum Job: String, ExpressibleByArgument {
     /// Creates an account and nothing else.

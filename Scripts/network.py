@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Scripts/bench --network: what a user waits for on a long line: 100 ms there and back, 100 Mbit/s each way.
+"""Scripts/bench --network: a user's waiting times on a long line: 100 ms there and back, 100 Mbit/s each way.
 
 Runs the real programs with a delaying proxy between them. Beside each row stands what the line alone needs at least: the round trips of
-a new connection, and the bytes. Medians of several runs; everything lies in one folder that is removed at the end.
+a new connection, and the bytes. Medians of several runs; everything is in one folder that is removed at the end.
 
 Variables: LINE_MS for another round trip, LINE_MBIT for another rate, ZDC_BIN for a folder with programs that are built already
 """

@@ -7,7 +7,7 @@
 
 Each row says what a user would wait for: 10,000 files of 300 bytes or 1 GiB of random bytes, from the start of the program to its end, and, for this
 project, what zdc-bench measures for the same work. For times and bytes a ratio below 1 means that this project needs less; for MB/s it means that
-this project is slower. Medians of several runs; everything lies in one folder that is removed at the end. Reads the figures of zdc-bench from the
+this project is slower. Medians of several runs; everything is in one folder that is removed at the end. Reads the figures of zdc-bench from the
 file that is named; writes the rows beside them.
 
 Usage: Scripts/peers.py .build/bench.json
@@ -55,7 +55,7 @@ def disk_use(folder):
 
 def same(a, b):
     names = sorted(path.name for path in a.iterdir())
-    # By blocks: what this process holds in memory counts as the peak of the programs that it starts.
+    # By blocks: memory of this process counts as the peak of the programs that it starts.
     return names == sorted(path.name for path in b.iterdir()) and all(filecmp.cmp(a / name, b / name, shallow=False) for name in names)
 
 

@@ -50,7 +50,7 @@ def build():
 
 
 class Device:
-    """One profile in folders of its own; counts the peak memory of its processes."""
+    """One profile in its own folders; counts the peak memory of its processes."""
 
     def __init__(self, name, bin_folder, home):
         self.name, self.zdc = name, str(bin_folder / "zdc")
@@ -84,7 +84,7 @@ class Device:
 
 
 class Server:
-    """zdc-server in a process of its own. A proxy in front of it has a port that logins name as well."""
+    """zdc-server in a separate process. A proxy in front of it has a port that logins name as well."""
 
     def __init__(self, bin_folder, work):
         self.data, self.log, self.out = work / "server", work / "server.log", work / "server.out"
@@ -134,14 +134,14 @@ def end(process):
 
 
 def free_port():
-    """A port that nobody listens on now."""
+    """A port without a listener."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
 
 
 class Proxy:
-    """In front of a server: counts the bytes that go to it, and calls a function when so many have passed."""
+    """In front of a server: counts the bytes that go to it, and calls a function when a given number have passed."""
 
     PORT = free_port()
 
@@ -205,6 +205,6 @@ def padded(length):
 
 
 def cipher_length(size, metadata=100):
-    """What a content of so many bytes becomes (PROTOCOL 3.8): header, metadata, padding, tags, salt and commitment."""
+    """The length of sealed content of a size in bytes (PROTOCOL 3.8): header, metadata, padding, tags, salt and commitment."""
     length = padded(64 + metadata + size)
     return 56 + length + (length // 16384 + 1) * 16

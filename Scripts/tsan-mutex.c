@@ -1,7 +1,7 @@
 // Shows `Synchronization.Mutex` to ThreadSanitizer; linked into the programs of `make test-tsan` and nowhere else.
 //
-// Where nobody waits, a Mutex is two atomic operations that the compiler puts into our own code, and the sanitizer sees
-// them. Where somebody waits, Linux hands the lock over in the kernel, called by a library that comes without
+// Without a waiter, a Mutex is two atomic operations that the compiler puts into our own code, and the sanitizer sees
+// them. With a waiter, Linux hands the lock over in the kernel, called by a library that comes without
 // instrumentation: the sanitizer takes each such meeting for a race. The functions below stand before that library's,
 // call them, and say what has happened. On Apple's systems a Mutex is a lock that the sanitizer knows.
 #define _GNU_SOURCE

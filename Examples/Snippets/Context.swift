@@ -2,7 +2,7 @@ import Foundation
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-// What the examples in doc comments use without declaring it. `Scripts/check-snippets` compiles each example as a
+// Names that the examples in doc comments use without declaring them. `Scripts/check-snippets` compiles each example as a
 // function, which is never called.
 
 private func missing<Value>() -> Value { preconditionFailure("examples are only compiled") }
@@ -23,7 +23,7 @@ nonisolated(unsafe) let url: URL = missing()
 nonisolated(unsafe) let imageURL: URL = missing()
 nonisolated(unsafe) let cacheURL: URL = missing()
 
-// What a transaction's closure or a delegate's method is given.
+// The parameters of a transaction's closure or a delegate's method.
 nonisolated(unsafe) let transaction: ZDCReadWriteTransaction = missing()
 nonisolated(unsafe) let cloudTransaction: ZDCCloudTransaction = missing()
 nonisolated(unsafe) let cloud: ZDCCloudTransaction = missing()

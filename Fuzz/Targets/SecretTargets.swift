@@ -31,7 +31,7 @@ extension FuzzTarget {
 
   private static func checkHeader(_ bytes: [UInt8]) throws {
     guard let header = try accepted({ try ContentHeader(bytes) }) else { return }
-    try FuzzFinding.require(header.bytes == bytes, "a content header has one encoding")
+    try FuzzFinding.require(header.bytes == bytes, "each content header has one encoding")
     let sizes = header.sizes
     try FuzzFinding.require(
       sizes.metadata <= Limits.metadataBytes && sizes.thumbnail <= Limits.thumbnailBytes, "sections keep their limits")

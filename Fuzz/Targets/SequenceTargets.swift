@@ -11,10 +11,10 @@ extension FuzzTarget {
       while let item = try accepted({ try reader.next() }) ?? nil {
         items += 1
         if case .content(_, let content) = item {
-          try FuzzFinding.require(content.count <= Limits.inlineContentBytes, "a content item keeps its limit")
+          try FuzzFinding.require(content.count <= Limits.inlineContentBytes, "each content item keeps its limit")
         }
       }
-      try FuzzFinding.require(items * 5 <= bytes.count, "an item has a header of its own")
+      try FuzzFinding.require(items * 5 <= bytes.count, "each item has its own header")
     },
     FuzzTarget("identity-chain", longest: 64 << 10) { bytes in
       var reader = Bundle.Reader(bytes)

@@ -73,13 +73,13 @@ struct ZoneHistory {
     Array(try key.signature(for: labelPrefix(label) + message))
   }
 
-  // MARK: What the input may name
+  // MARK: Names that the input may use
 
   func node(_ number: UInt8) -> NodeID { number % 24 == 0 ? zone.root : NodeID(high: 7, low: UInt64(number % 24)) }
   func keyGen(of node: NodeID) -> UInt32 { state.leaf(node)?.keyGen ?? 1 }
   func record(of node: NodeID) -> RecordHash { state.leaf(node)?.record ?? .zero }
 
-  /// Returns a split of a branch, and the node that takes its place. A dishonest one states a number of its own.
+  /// Returns a split of a branch, and the node that takes its place. A dishonest one states a different number.
   func split(_ node: NodeID, mount number: UInt8, isHonest: Bool) -> [ZoneOperation] {
     let parent = state.leaf(node)?.parent ?? .zero
     let count = isHonest ? state.descendantCount(of: node) + 1 : UInt64(number)

@@ -51,8 +51,8 @@ package struct IdentityStore: Sendable {
   /// - Returns: The errors of chains that were refused.
   package func refresh(_ users: [UserID]) async throws -> [ZDCSecurityError] { try await fetch(users).refused }
 
-  /// Returns the newest encryption keys of users, after it has asked the server for new links of their chains. What the
-  /// server withholds or forges changes nothing: the pinned chain counts.
+  /// Returns the newest encryption keys of users, after it has asked the server for new links of their chains. A
+  /// server that withholds or forges links changes nothing: the pinned chain counts.
   ///
   /// - Returns: The keys, without those of users whose chain is unknown, and the errors of chains that were refused. A
   ///   closed account keeps its key: a member who closed theirs must not prevent another's removal.

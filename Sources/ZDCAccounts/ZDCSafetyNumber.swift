@@ -25,7 +25,7 @@ public struct ZDCSafetyNumber: Sendable, Hashable, CustomStringConvertible {
 
 private enum SafetyRole {}
 
-/// The text of a code that a user shows and another one scans: who they are, and where their chain ends.
+/// The text of a code that a user shows and another one scans. It names the user and the end of their chain.
 ///
 /// `"zdcid:1:"` and the z-base-32 text of `b[32] userID ‖ u32 seq ‖ b[32] link hash`.
 package struct IdentityCode: Sendable, Hashable {

@@ -71,7 +71,7 @@ public final class ZDCUserManager: Sendable {
     return ZDCSafetyNumber(own, other)
   }
 
-  /// Returns the text for a QR code that another user scans: who the local user is, and where their chain ends.
+  /// Returns the text for a QR code that another user scans. It names the local user and the end of their chain.
   ///
   /// - Throws: ``ZDCError`` with `localUserNotFound`.
   public func identityCode(of localUserID: String) async throws -> String {

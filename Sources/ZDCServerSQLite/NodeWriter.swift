@@ -5,7 +5,7 @@ internal import ZDCServer
 /// Writes the nodes of one commit, with their records and content. Its statements run once per node, so each is
 /// prepared only once.
 ///
-/// A live node's record and small content are compact: what the commit says is left out. When a put or delete replaces
+/// A live node's record and small content are compact: they leave out the commit's own bytes. When a put or delete replaces
 /// them, they move whole into `records` and `blobs`, and depend on nothing else from then on.
 struct NodeWriter {
   private let store: SQLiteTransaction

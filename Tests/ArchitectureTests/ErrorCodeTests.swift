@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The codes of public errors: what a `switch` of ours covers, an app can name, and something throws it.
+/// Each code of a public error is covered by our own switches, has a name that apps can use, and is thrown somewhere.
 @Suite struct ErrorCodeTests {
   /// Codes that are chosen by a function and thrown elsewhere, with the file of that function.
   private static let chosen: [String: [String: String]] = [

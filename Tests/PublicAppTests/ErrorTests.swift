@@ -55,7 +55,7 @@ import ZeroDarkCloudTesting
     #expect("\(code)" == "storageFull" && !code.explanation.contains("storageFull"))
   }
 
-  /// An app stores the IDs of an error in variables of its own.
+  /// An app stores the IDs of an error in its own variables.
   private struct Report {
     var zone: ZDCZoneID?
     var tree: ZDCTreeID?

@@ -214,7 +214,7 @@ struct AccountChangeTests {
         let heads = try await device.database.read { try $0.zones.zones(localUser: 1).compactMap(\.head) }
         #expect(heads.map { $0.retiredBelow[user] } == [2, 2, 2, 2])
       }
-      // Each zone was told once.
+      // Each zone was notified once.
       let count = try await a.database.read { try $0.identityChanges.retirementCount(of: user) }
       #expect(count == 0)
     }

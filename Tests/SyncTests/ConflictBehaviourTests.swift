@@ -19,7 +19,7 @@ struct ConflictBehaviourTests {
     device.recorder.lines.filter { $0.hasPrefix("conflict") }.count
   }
 
-  @Test("behaviour 10.2: what one content satisfies is decided when the app gives it")
+  @Test("behaviour 10.2: the uploads that one content satisfies are decided when the app supplies it")
   func consolidation_isASnapshot() async throws {
     try await TestWorld.run { world in
       let (a, b) = try await Self.pair(world)
@@ -79,7 +79,7 @@ struct ConflictBehaviourTests {
     }
   }
 
-  @Test("behaviour 10.5: what was merged before the push noticed is no conflict")
+  @Test("behaviour 10.5: a change that was merged before the push noticed it is no conflict")
   func mergedInTheModifiedCallback_raisesNoConflict() async throws {
     try await TestWorld.run { world in
       let (a, b) = try await Self.pair(world)

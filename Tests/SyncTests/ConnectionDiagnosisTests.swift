@@ -4,7 +4,7 @@ import ZeroDarkCloudTesting
 
 @testable import ZeroDarkCloud
 
-@Suite("M16, M17: what stands between a device and its server is found")
+@Suite("M16, M17: the diagnosis finds obstacles between a device and its server")
 struct ConnectionDiagnosisTests {
   private typealias Step = ZDCConnectionCheck.Step
 

@@ -219,7 +219,7 @@ struct DelegateTests {
       await #expect(throws: ZDCError.self) {
         try await a.write { transaction, cloud in
           try cloud.createNode(withPath: ZDCTreesystemPath(pathComponents: ["f"]))
-          _ = transaction.object(forKey: "x", inCollection: "a collection that nobody registered")
+          _ = transaction.object(forKey: "x", inCollection: "an unregistered collection")
           transaction.setObject(TestContent("lost"), forKey: "lost", inCollection: TestContent.collection)
         }
       }

@@ -78,7 +78,7 @@ struct DirtyDeleteTests {
     case insertNode, queueDataUpload, childOfIt, renamed
   }
 
-  @Test("behaviour 10.11: what is above a kept node is queued again, parents first", arguments: Keeping.allCases)
+  @Test("behaviour 10.11: the ancestors of a kept node are queued again, parents first", arguments: Keeping.allCases)
   func keptInsideTheCallback_isSentByTheSameSync(keeping: Keeping) async throws {
     try await TestWorld.run { world in
       let (a, b) = try await Self.scene(world) { _, cloud in

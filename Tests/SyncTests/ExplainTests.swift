@@ -184,7 +184,7 @@ import ZeroDarkCloudTesting
       var unknown = try a.syncManager.explanations(forOperationUUID: "nothing").makeAsyncIterator()
       #expect(try await unknown.next() == nil)
       let manager = try #require(try a.zdc.databaseManager)
-      #expect(manager.observations.count == 0, "what has ended holds nothing")
+      #expect(manager.observations.count == 0, "an ended transfer holds nothing")
     }
   }
 

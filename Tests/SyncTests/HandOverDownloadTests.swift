@@ -6,7 +6,7 @@ import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
 /// Downloads that the system continues while the app is suspended or has ended. A service with its own queue and its own
-/// connections to the server stands in for the phone's.
+/// connections to the server acts as the phone's.
 struct HandOverDownloadTests {
   private static let content = ("GET", "/v1/trees/{treeID}/nodes/{nodeID}/blobs/{blobID}")
 
@@ -217,7 +217,7 @@ struct HandOverDownloadTests {
     }
   }
 
-  // MARK: What can go wrong
+  // MARK: Failures
 
   /// The next launch comes before the system has begun.
   @Test func aLaunchThatComesFirst_withdrawsTheTransfer_andDeliversOnce() async throws {

@@ -6,7 +6,7 @@ import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
 /// Uploads that the system continues while the app is suspended or has ended. A service with its own queue and its own
-/// connections to the server stands in for the phone's.
+/// connections to the server acts as the phone's.
 struct HandOverUploadTests {
   private static let part = ("PUT", "/v1/blobs/{blobID}/parts/{index}")
   private static let commits = ("POST", "/v1/commits")
@@ -466,7 +466,7 @@ struct TransferHandOverTests {
     #expect(try await upload(.part(blob, 0), 600))
     #expect(try await !upload(.part(blob, 1), 401))
     #expect(try await upload(.part(blob, 1), 400))
-    // What the system has is not handed over twice.
+    // Requests that the system already has are not handed over twice.
     #expect(try await upload(.part(blob, 0), 600))
     #expect(service.waiting == [SystemTransferID.part(blob, 0).text, SystemTransferID.part(blob, 1).text])
     await handOver.withdraw(.blob(blob))

@@ -101,7 +101,7 @@ import ZeroDarkCloudTesting
 
   /// - a garbled byte: in the first zone's ID, and in its first commit
   /// => the zones concerned are requested alone: all, and one
-  @Test("a zone whose page is garbled is pulled with a request of its own", arguments: [(3, 100), (200, 1)])
+  @Test("a zone whose page is garbled is pulled with a separate request", arguments: [(3, 100), (200, 1)])
   func garbled(byte: Int, requests: Int) async throws {
     try await TestWorld.run { world in
       world.skipsComparison()

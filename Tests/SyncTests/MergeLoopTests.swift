@@ -25,7 +25,7 @@ struct MergeLoopTests {
       var isBusy = false
       for device in devices where try await device.sync() { isBusy = true }
       if !isBusy { break }
-      try #require(round < 6, "a few rounds bring everybody everything")
+      try #require(round < 6, "after a few rounds, every device has every change")
     }
     let list = try await devices[0].list()
     for device in devices {

@@ -23,7 +23,7 @@ import ZeroDarkCloudTesting
   }
 
   @Test(
-    "F2, F3: a server that says for ever that a content is gone gets it twice, and the result says what is queued",
+    "F2, F3: a server that always claims that content is gone gets it twice, and the result says what is queued",
     arguments: [(410, "blobGone"), (409, "blobIncomplete"), (507, "quotaExceeded"), (507, "storageFull")])
   func permanentRefusal_isBounded_andReported(status: Int, code: String) async throws {
     try await TestWorld.run { world in
@@ -42,7 +42,7 @@ import ZeroDarkCloudTesting
     }
   }
 
-  @Test("F2: a sync that sends nothing and leaves a queue says so")
+  @Test("F2: a sync that sends nothing and leaves a queue reports that")
   func anUnsentPush_isNeverComplete() async throws {
     try await TestWorld.run { world in
       let a = try await Self.device(world)

@@ -2,7 +2,7 @@ import Foundation
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-// What random histories ask of a device.
+// Actions of random histories.
 
 extension TestDevice {
   /// Returns the paths of all nodes below a folder, sorted.

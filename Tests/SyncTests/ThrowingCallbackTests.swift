@@ -59,7 +59,7 @@ struct ThrowingCallbackTests {
       let a = try await world.device("A")
       try await a.create("/f", "1")
       a.recorder.on(.pushed) { _, transaction in
-        _ = transaction.object(forKey: "x", inCollection: "a collection that nobody registered")
+        _ = transaction.object(forKey: "x", inCollection: "an unregistered collection")
       }
       await #expect(throws: ZDCError.self) { try await a.sync() }
       #expect(try await a.queueCount() == 0)

@@ -185,7 +185,7 @@ struct VerificationTests {
   // MARK: Deleted elsewhere, changed here
 
   /// - the app queues the node again inside the callback
-  /// => that upload runs immediately, with the folders above; what was queued before waits
+  /// => that upload runs immediately, with the folders above; changes queued before wait
   @Test func queuedInsideTheDirtyDeleteCallback_runsImmediately() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")

@@ -54,7 +54,7 @@ import ZDCMerge
     var rounds = 0
     while try devices.indices.filter({ try devices[$0].sync(&server) }) != [] {
       rounds += 1
-      try #require(rounds <= 2, "two rounds bring everybody everything")
+      try #require(rounds <= 2, "after two rounds, every device has every change")
     }
     for device in devices { #expect(device.board == server.board) }
   }

@@ -193,7 +193,7 @@ private enum Reference {
     #expect(shared == Reference.merge(Set(base), local: Set(mine), cloud: Set(theirs)))
   }
 
-  @Test("reference 7.3: what both sides moved is where the cloud has it", arguments: seeds)
+  @Test("reference 7.3: an element that both sides moved is where the cloud has it", arguments: seeds)
   func bothSidesMove(seed: UInt64) throws {
     var generator = SeededGenerator(seed: seed)
     let base = Array(0..<8)

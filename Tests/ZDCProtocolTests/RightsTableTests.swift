@@ -11,7 +11,7 @@ import ZDCProtocol
     bob = try TestUser(seed: 2)
   }
 
-  /// What bob tries. In the zone, `/1` is alice's, with `/1/2` below it; `/3` is bob's, and empty; `/own` is the node
+  /// Bob's attempts. In the zone, `/1` is alice's, with `/1/2` below it; `/3` is bob's, and empty; `/own` is the node
   /// that is named after bob.
   enum Attempt: String, CaseIterable, Sendable {
     case putNewTop, putNewBelow, putOldTop, putOldBelow, moveUp, putOwnChild, putRoot
@@ -23,7 +23,7 @@ import ZDCProtocol
   private static let write: ZoneACL.Permissions = [.read, .write]
   private static let everything = Set(Attempt.allCases).subtracting([.deleteRoot, .split, .retireOther])
 
-  /// What each right allows.
+  /// The operations that each right allows.
   static let table: [(ZoneACL.Permissions, Set<Attempt>)] = [
     (read, [.retireOwn]),
     (write, everything),
@@ -109,7 +109,7 @@ import ZDCProtocol
     #expect(refusal { try zone.apply([zone.put(.n(1), below: own)], by: bob) } == .writerNotAuthorized)
   }
 
-  @Test("B: a node that somebody else put since is no longer the sender's, nor one with children")
+  @Test("B: a node that another member put since is no longer the sender's, nor one with children")
   func burnIfSender() throws {
     var zone = try TestZone.born(
       owner: alice, members: [(bob, [.read, .write, .writeOnce, .burnIfSender])], root: .n(100))

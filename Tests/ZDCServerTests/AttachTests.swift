@@ -4,7 +4,7 @@ import ZDCServer
 
 /// M-2: a commit attaches content of another node without sending it again (PROTOCOL 4.4).
 @Suite struct AttachTests {
-  /// An owner with a small and a large content, and a friend who reads them.
+  /// An owner with a small and a large content blob, and a friend with access.
   private struct World {
     let owner: (account: TestAccount, token: [UInt8])
     let friend: (account: TestAccount, token: [UInt8])
@@ -53,7 +53,7 @@ import ZDCServer
     #expect(try TestStores.findings(in: folder) == [])
   }
 
-  /// - A friend attaches content of the owner's nodes to nodes of their own tree; one of both deletes theirs, and it is
+  /// - A friend attaches content of the owner's nodes to nodes in their tree; one of both deletes theirs, and it is
   ///   collected
   /// => the other's is untouched; the file goes with the last node that has it
   @Test(arguments: [true, false]) func bothNodesHaveTheContent(ownerDeletesFirst: Bool) async throws {

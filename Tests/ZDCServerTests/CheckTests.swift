@@ -90,9 +90,9 @@ import ZDCServerSQLite
   }
 
   static let damages: [Damage] = [
-    Damage(.blobFile, "a byte of a content") { try $0.flip($0.path($0.large.blob), at: 100_000) },
+    Damage(.blobFile, "a byte of content") { try $0.flip($0.path($0.large.blob), at: 100_000) },
     Damage(.blobFile, "a byte of the leaf hashes") { try $0.flip($0.path($0.large.blob, "leaves"), at: 40) },
-    Damage(.blobFile, "a content that ends early") {
+    Damage(.blobFile, "content that ends early") {
       try TestServer.write(Array($0.large.bytes.dropLast()), to: $0.path($0.large.blob))
     },
     Damage(.blobFileMissing, "no content") { TestServer.remove($0.path($0.large.blob)) },

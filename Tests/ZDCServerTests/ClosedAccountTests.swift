@@ -68,7 +68,7 @@ import ZDCServerSQLite
       let token = try await server.login(other)
       let chain = try await server.send(.GET, Routes.path(Routes.chain, account.userID.text), token: token)
       #expect(chain.status == 200 && chain.bytes.count > 2 * 1_600)
-      // The other account keeps everything, and the server goes on numbering.
+      // The other account keeps everything, and the server continues its numbering.
       var home = other.home
       try await server.put([home.record(.random())], in: &home, token: token)
     }

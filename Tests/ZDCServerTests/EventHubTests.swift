@@ -4,7 +4,7 @@ import ZDCProtocol
 
 @testable import ZDCServer
 
-/// Who gets which event, without a server.
+/// The recipients of each event, without a server.
 @Suite struct EventHubTests {
   private let hub = EventHub(streamsPerUser: 4, pendingBytes: 1 << 20)
   private let owner: TestAccount

@@ -65,7 +65,7 @@ import ZDCServer
   }
 
   /// - A body in chunks that never ends
-  /// => refused at the route's limit; what is sent until then is that and what the sockets hold
+  /// => refused at the route's limit; the client has sent no more than that and the sockets' buffers
   @Test func bodyWithoutEnd_isCutAtTheLimit() async throws {
     try await TestServer.run { (server: TestServer) async throws in
       let head = Self.head("POST", Routes.accounts, "Transfer-Encoding: chunked")

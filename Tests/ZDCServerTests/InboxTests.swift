@@ -2,7 +2,7 @@ import Testing
 import ZDCProtocol
 import ZDCServer
 
-/// Mailboxes: who may deliver, what is bounded, and what a commit takes over.
+/// Mailboxes: permissions, limits, and the messages that a commit adopts.
 @Suite struct InboxTests {
   private struct User {
     let account: TestAccount
@@ -59,7 +59,7 @@ import ZDCServer
       let other = try alice.envelope(to: bob, id: envelope.id)
       #expect(
         try await server.deliver([envelope, envelope, other], from: alice.token) == [.delivered, .delivered, .exists])
-      // Ids belong to senders: nobody can take another's.
+      // Ids belong to senders: no sender can take another's.
       let carol = try await User(server)
       #expect(try await server.deliver([carol.envelope(to: bob, id: envelope.id)], from: carol.token) == [.delivered])
       #expect(try await server.inbox(bob.inbox.zone.tree, token: bob.token).messages.count == 2)
@@ -164,7 +164,7 @@ import ZDCServer
       let carol = try await User(server)
       try await server.set(carol.id, .accepted, tree, token: bob.token)
       #expect(try await send(3, carol) == [.delivered, .delivered, .mailboxFull])
-      // What is taken over makes room.
+      // Adopted messages make room.
       let first = try #require(try await server.inbox(tree, token: bob.token).messages.first)
       var inbox = try bob.inbox
       try await server.put(

@@ -2,7 +2,7 @@ import Testing
 import ZDCProtocol
 import ZDCServer
 
-/// What the server checks about members: their keys and accounts, what they may read and how much they may add.
+/// The server's checks of members: their keys and accounts, what they may read and how much they may add.
 @Suite struct MemberRulesTests {
   /// An owner's home, and another account.
   private struct Pair {

@@ -2,7 +2,7 @@ import Testing
 import ZDCProtocol
 import ZDCServer
 
-/// Content of an outbox that messages name: who may read it, and for how long.
+/// Content of an outbox that messages name: its readers, and how long they may read it.
 @Suite struct MessageAttachmentTests {
   /// Alice has content in her outbox, which a message to Bob may name. Carol knows both.
   private struct World {

@@ -6,7 +6,7 @@ import ZDCServer
 import ZDCServerSQLite
 
 /// Data folders of earlier versions of the schema. `Fixture/FolderOfVersion7` was written by a server of that version: a
-/// tree of 13 nodes, with moved, renamed, replaced and deleted ones, and a content in a file.
+/// tree of 13 nodes, with moved, renamed, replaced and deleted ones, and a content blob in a file.
 @Suite(.needsFolder) struct MigrationTests {
   /// Objects of each version that a later one removed, newest first: the statements lead from version 7 to the one named.
   private static let versions: [(version: Int, steps: [String])] = [

@@ -1,7 +1,7 @@
 import Testing
 import ZDCProtocol
 
-/// Who may do what in a shared branch: each role, each request, in five variants. A refused request changes nothing.
+/// Permissions in a shared branch: each role, each request, in five variants. A refused request changes nothing.
 @Suite struct PermissionMatrixTests {
   typealias Role = SharedBranch.Role
 

@@ -5,7 +5,7 @@ import ZDCProtocol
 @testable import ZDCServer
 @testable import ZDCServerPostgres
 
-/// What only the store over PostgreSQL has: turns, positions, and the lock of the database.
+/// Features of the store over PostgreSQL alone: turns, positions, and the lock of the database.
 @Suite struct PostgresStoreTests {
   private func withStore(
     connections: Int = 4, _ body: (PostgresStore, String) async throws -> Void

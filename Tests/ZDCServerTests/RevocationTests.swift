@@ -52,7 +52,7 @@ import ZDCServer
     }
   }
 
-  /// - A session ends while a request of its own is on its way: the cache still has it, the store has not
+  /// - A session ends while one of its requests is on its way: the cache still has it, the store has not
   /// => no stream is opened that would never end
   @Test("S11: a session that has just ended opens no stream")
   func endedSessionOpensNoStream() async throws {

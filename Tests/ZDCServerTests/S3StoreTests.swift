@@ -5,7 +5,7 @@ import ZDCServer
 
 @testable import ZDCServerS3
 
-/// What only an object store can do: several processes, unknown outcomes, and the refusals at the start of a server.
+/// Cases that only an object store has: several processes, unknown outcomes, and the refusals at the start of a server.
 @Suite(.needsObjectStore) struct S3StoreTests {
   typealias Large = BlobTests.Large
 

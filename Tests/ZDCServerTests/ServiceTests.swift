@@ -162,7 +162,7 @@ import ZDCServerSQLite
     #expect(result == 200)
   }
 
-  /// A planted clear text shows that the search would find one; what a client sends sealed is all that is there.
+  /// A planted clear text shows that the search would find one; the data folder holds only sealed data.
   @Test(.needsFolder) func theFolderHoldsWhatWasSent_andNothingInClear() async throws {
     let folder = TestServer.newFolder()
     defer { TestServer.remove(folder) }

@@ -2,7 +2,7 @@ import Testing
 import ZDCProtocol
 import ZDCServer
 
-/// What the server refuses in a split, by each rule of PROTOCOL 3.7; nothing of a refused request is stored.
+/// Splits that the server refuses, by each rule of PROTOCOL 3.7; nothing of a refused request is stored.
 @Suite struct SplitRefusalTests {
   typealias Change = TestZone.SplitChange
 

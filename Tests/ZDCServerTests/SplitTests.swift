@@ -159,6 +159,6 @@ import ZDCServer
 }
 
 extension TestZone.SplitChange {
-  /// A split in a zone whose key is 2: what is put below the root has that generation.
+  /// A split in a zone whose key is 2: nodes below the root have that generation.
   static let stale = TestZone.SplitChange(mount: { ($0.keyGen, $0.parentKeyGen) = (2, 2) })
 }

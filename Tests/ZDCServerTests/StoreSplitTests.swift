@@ -123,7 +123,7 @@ import ZDCProtocol
   }
 
   /// - The new zone ends; its nodes are removed two at a time
-  /// => before and after, its records and contents are like those of deleted nodes; ids are free only after
+  /// => before and after, its records and content are like those of deleted nodes; ids are free only after
   @Test(arguments: stores) func aZoneEndsInSteps(_ maker: StoreContractTests.Maker) async throws {
     try await withWorld(maker) { world in
       let content = TestZone.Content()

@@ -21,8 +21,8 @@ import ZDCServer
     return Birth(zone: zone, pointer: pointer, commit: try home.commit([.put(.init(pointer))]))
   }
 
-  /// - A request puts a pointer in home and begins the zone that it names; it is sent again; both zones go on
-  /// => one zone, listed as the owner's, that holds its nodes; the data folder is whole
+  /// - A request puts a pointer in home and begins the zone that it names; it is sent again; both zones get more
+  /// commits => one zone, listed as the owner's, that holds its nodes; the data folder is whole
   @Test func aZoneBeginsWithItsPointer() async throws {
     let folder = TestServer.newFolder()
     defer { TestServer.remove(folder) }

@@ -4,7 +4,7 @@ import ZDCServer
 
 /// S-9: the owner ends a zone with a delete of its root (PROTOCOL 3.7).
 @Suite struct ZoneEndTests {
-  /// - The owner ends a zone that a friend follows; both go on as if they did not know
+  /// - The owner ends a zone that a friend follows; both continue as if they did not know
   /// => the friend reads the log to its last commit, and what was there; no commit, upload or new member follows
   @Test func theOwnerEndsAZone() async throws {
     try await SplitTests.run { server, world in
@@ -45,7 +45,7 @@ import ZDCServer
     }
   }
 
-  /// - A zone ends; its nodes are removed; then its records and contents are older than the retention
+  /// - A zone ends; its nodes are removed; then its records and content are older than the retention
   /// => the ids are free, and nothing but the log is left
   @Test func whatAZoneHadIsKeptLikeDeletedNodes() async throws {
     try await SplitTests.run { server, world in

@@ -124,7 +124,7 @@ import ZDCProtocol
     case commitsEverySecondTime
   }
 
-  /// - Bob commits whenever he may. Ann has five devices that never do, or as late as they can
+  /// - Bob commits whenever the lease allows. Ann has five devices that never do, or as late as they can
   /// => she has the zone for half of the time at most
   @Test(arguments: Nuisance.allCases) private func aNuisanceHasHalfOfTheTime(_ nuisance: Nuisance) {
     let devices = (0..<5).map { _ in Contender(needMs: 0).id }

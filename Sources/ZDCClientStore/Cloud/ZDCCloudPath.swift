@@ -4,7 +4,7 @@ internal import ZDCProtocol
 /// The place of a shared node in the cloud of its owner, as an invitation names it.
 ///
 /// It says whose node it is, how the history of its branch begins, and a point of that history at which the invited user
-/// has access. It contains no names and no keys: who reads it learns that the node exists, and cannot read it.
+/// has access. It contains no names and no keys: its reader learns that the node exists, and cannot read it.
 ///
 /// ```swift
 /// let text = invite.cloudPath.path()           // the sender puts this into the message
@@ -61,7 +61,7 @@ extension ZDCCloudPath: Codable {
   }
 }
 
-/// What an invitation to a shared node has to contain. ``ZDCCloudReadTransaction/graftInvite(for:)`` returns it.
+/// The part of an invitation that names a shared node. ``ZDCCloudReadTransaction/graftInvite(for:)`` returns it.
 ///
 /// ```swift
 /// guard let invite = cloud.graftInvite(for: list) else { return }

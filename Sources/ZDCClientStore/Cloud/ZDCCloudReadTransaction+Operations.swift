@@ -30,8 +30,8 @@ extension ZDCCloudReadTransaction {
     } ?? []
   }
 
-  /// Returns the unfinished puts of a node's children, oldest first: what has to arrive before the next child, for
-  /// example in a chat.
+  /// Returns the unfinished puts of a node's children, oldest first. In a chat, they
+  /// have to arrive before the next message.
   ///
   /// ```swift
   /// let earlier = cloud.pendingPutOperations(withParentID: folder.uuid)

@@ -52,8 +52,8 @@ extension ZDCCloudTransaction {
   /// A pointer with the name is created at the path and queued, and the branch is accepted and read with the next pull.
   /// Then the delegate is notified of the node with `didDiscoverNewNode`, and of the nodes below it, parents first. The
   /// user's other devices find the pointer, and do the same. Name and place are the local user's own: the owner's renames and
-  /// moves change nothing here, and renaming or moving the node changes nothing for the owner. What is created below the
-  /// node is created in the owner's tree, for all members.
+  /// moves change nothing here, and renaming or moving the node changes nothing for the owner. Nodes that are created
+  /// below it are created in the owner's tree, for all members.
   ///
   /// The returned node has its final ``ZDCNode/uuid``, so the app can link it at once. Until it was read it has no content,
   /// no share list, and takes no children.

@@ -90,7 +90,7 @@ package final class JournalStore {
 }
 
 extension ZDCMergeJournalEntry {
-  /// The entry as JSON within a limit; what has to be left out goes in an order that keeps what lost for longest.
+  /// The entry as JSON within a limit. The parts that lost a merge are the last ones to be left out.
   package func shortened(to limit: Int) throws -> Data {
     var entry = self
     for step in Self.shortenings {

@@ -66,7 +66,7 @@ public struct ZDCMergeJournalEntry: Sendable, Hashable, Codable, Identifiable {
   public let cloudID: String
   /// When this device decided.
   public let date: Date
-  /// Who made the version in the cloud; nil if that is not known.
+  /// The author of the version in the cloud; nil if that is not known.
   public var cloudWriterID: String?
 
   /// The state that both changes started from.
@@ -114,8 +114,8 @@ public struct ZDCMergeJournalEntry: Sendable, Hashable, Codable, Identifiable {
 public struct ZDCMergeUndo: Sendable, Hashable {
   /// The node whose entry was undone.
   public let nodeID: String
-  /// Undone on the merged value, it puts the local changes that lost in the place of the cloud's. On a value that went
-  /// on since, the changeset's own rules hold: it throws `mismatchedChangeset` if it speaks of keys that are gone.
+  /// Undone on the merged value, it puts the local changes that lost in the place of the cloud's. On a value that
+  /// changed since, the changeset's own rules apply: it throws `mismatchedChangeset` if it names keys that are gone.
   public let changeset: ZDCChangeset?
   /// The version that lost, as the app had given it: upload it as a new change.
   public let content: Data?

@@ -5,7 +5,7 @@ internal import ZDCSupport
 
 /// The outcomes of attempts to send queued operations (zdc_attempt). They are removed with their operation.
 package final class AttemptStore {
-  /// How many rows an operation keeps; what is older is forgotten.
+  /// Maximum number of rows per operation; older ones are deleted.
   package static let limit = 20
   private let db: Database
   private let nowMs: UInt64

@@ -10,7 +10,7 @@ package struct LogNodeStore: ZoneState {
   package let zone: Int64
   /// 1 for commits of others: their records have to be fetched. 0 for own ones: the rows already say what they say.
   package let pending: Int64
-  /// Who signed the commit that is replayed; a record that it puts must say the same.
+  /// The signer of the replayed commit; a record that it puts must name the same user.
   let author: (user: UserID, gen: UInt32)?
   /// Top-most nodes that were removed, with everything that was below them.
   package internal(set) var removed: [Removal] = []
@@ -156,7 +156,7 @@ package struct LogNodeStore: ZoneState {
     package var leaf: LogNode
     /// The record that the put replaced.
     package var prev: RecordHash
-    /// Who signed the put.
+    /// The signer of the put.
     package var writer: UserID
     package var writerGen: UInt32
 

@@ -91,7 +91,7 @@ package struct NodeRow: Sendable {
   package struct RemoteContent: Sendable {
     package var content: NodeRecord.Content
     package var secrets: ContentSecrets
-    /// Who put it, and when, by that device's clock.
+    /// The user who put it, and the time by that device's clock.
     package var writer: UserID
     package var timeMs: UInt64
     package var receivedMs: UInt64

@@ -191,7 +191,7 @@ package final class OperationStore: TransactionCache {
       arguments: [zone, OperationRow.Reason.unreadable.rawValue, OperationRow.Reason.exhausted.rawValue])
   }
 
-  /// Uploads that were under way are not any more; what waited for the app, or was held by a conflict, is asked again.
+  /// No upload is under way after a launch. Operations that waited for the app, or for its decision, ask again.
   package func resetAfterLaunch(localUser: Int64) throws {
     let reasons: [OperationRow.Reason] = [
       .noDataFromApp, .promisePending, .conflictHeld, .uploading, .unreadable, .exhausted,

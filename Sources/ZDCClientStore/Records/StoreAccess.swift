@@ -46,7 +46,7 @@ extension ZDCReadTransaction {
 
 extension ZDCReadWriteTransaction {
   /// Keeps a security error in the database, where an app or a person finds it later. Equal ones are one row, which
-  /// comes last again; what does not fit any more is forgotten, but not why a tree is frozen.
+  /// becomes the newest again. The oldest rows are deleted above a limit, except the reason why a tree is frozen.
   package func record(_ error: ZDCSecurityError, localUser: Int64, zone: Int64?, atMs time: UInt64) throws {
     let same: StatementArguments = [localUser, error.code.rawValue, zone, error.node?.data, error.user?.data]
     let isSame = "localUser = ? AND code = ? AND zone IS ? AND nodeID IS ? AND userID IS ?"

@@ -90,7 +90,7 @@ struct ContentChange {
     for put in delta.puts {
       switch put.content {
       case .inline(_, let bytes): addedBytes += UInt64(bytes.count)
-      // Counts as if it were stored twice: what becomes of the other node is no concern of this owner.
+      // Counts as if it were stored twice: this owner need not know whether the other node stays.
       case .reference(let blob): addedBytes += blob.cipherLength
       case .attached(let blob):
         attached.append(blob)

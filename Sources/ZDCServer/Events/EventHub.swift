@@ -12,8 +12,8 @@ internal import ZDCProtocol
 /// Notifies open event streams of new heads, in commit order and off the store's writer. It never waits for a reader.
 ///
 /// A stream gets the heads of its user's own zones and of the zones that the user follows. The hub learns the latter
-/// from the first stream of a user that has read them from the store, and from then on by announcements. What is
-/// announced before that, it keeps for the user: a commit is never missed between the read and the stream.
+/// from the first stream of a user that has read them from the store, and from then on by announcements. It keeps
+/// earlier announcements for the user, so that no commit is missed between the read and the stream.
 final class EventHub: Sendable {
   struct Subscription: Sendable {
     let id: UInt64

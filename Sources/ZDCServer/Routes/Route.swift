@@ -1,7 +1,7 @@
 internal import HTTPTypes
 internal import Hummingbird
 
-/// A route: who may call it, how long its body may be, and its handler.
+/// A route: its authentication, the limit of its body, and its handler.
 struct Route: Sendable {
   enum Auth: Sendable {
     case open

@@ -52,7 +52,7 @@ package struct Configuration: Sendable {
     package var memberBytesPerMinute = 16 << 20
     /// Messages per user and minute. Twice as many may come at once.
     package var messagesPerMinute = 600
-    /// What may wait in an inbox.
+    /// Limits of an inbox.
     package var inboxes = InboxBounds()
     /// How long a message of an unknown sender waits.
     package var requestMs: UInt64 = 30 * 24 * 3_600_000

@@ -41,7 +41,7 @@ public struct ZDCOperationExplanation: Sendable, Hashable, Codable, Identifiable
 
   /// The same as ``uuid``.
   public var id: String { uuid }
-  /// What would let the operation continue; see ``ZDCWaitReason/unblockedBy``.
+  /// The event that lets the operation continue; see ``ZDCWaitReason/unblockedBy``.
   public var unblockedBy: String { reason.unblockedBy }
 }
 

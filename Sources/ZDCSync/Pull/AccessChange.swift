@@ -3,7 +3,7 @@ internal import ZDCProtocol
 internal import ZDCSupport
 internal import ZDCTreesystem
 
-/// What new versions of a zone's access list change on this device, inside the transaction that applies their commits.
+/// The effects of new versions of a zone's access list on this device, inside the transaction that applies their commits.
 struct AccessChange {
   package let session: SyncSession
   package let zone: Int64

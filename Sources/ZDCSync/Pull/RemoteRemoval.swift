@@ -15,7 +15,7 @@ struct RemoteRemoval {
   package let transaction: ZDCReadWriteTransaction
   /// The time at which the server received the commit, or 0 if unknown.
   package let receivedMs: UInt64
-  /// Who deleted the nodes; nil if that is not known any more.
+  /// The user who deleted the nodes; nil if that is not known any more.
   private let writer: UserID?
   private let timestamp: Date?
   private let nodes: NodeStore

@@ -9,7 +9,7 @@ internal import ZDCSupport
 extension ZonePusher {
   /// Sends at most one commit. An earlier request without a known outcome is sent again first.
   ///
-  /// - Parameter staleNodes: What an earlier call returned.
+  /// - Parameter staleNodes: The result of an earlier call.
   /// - Returns: A summary without a commit whose `waiting` is not 0 if there are stale nodes that cannot be put now.
   ///   The list is for the next call.
   func pushRotations(_ staleNodes: StaleNodes) async throws -> (ZDCPushSummary, StaleNodes) {

@@ -1,7 +1,7 @@
 package import ZDCClientStore
 package import ZDCProtocol
 
-/// The next version of an access list: what queued changes make of the list in force. Pure.
+/// The next version of an access list: the list in force with the queued changes. Pure.
 package struct WantedList: Equatable {
   package struct Change: Equatable {
     package var operation: Int64

@@ -1,7 +1,7 @@
 internal import ZDCClientAPI
 internal import ZDCProtocol
 
-/// What ``TransferHandOver`` knows. It may be lost: the system and the tables have the rest.
+/// The state of ``TransferHandOver``. It may be lost: the system and the tables have the rest.
 struct HandOverState: Sendable {
   struct Held: Sendable {
     /// The size of the file to send.

@@ -9,7 +9,7 @@ internal import ZDCSupport
 // Downloads that the system continues while the app is suspended.
 
 extension ZDCDownloadManager {
-  /// The size of a range of large content: what is lost if the system is stopped.
+  /// The size of a range of large content, and so the maximum that is lost if the system is stopped.
   static let rangeBytes: UInt64 = 64 << 20
 
   // MARK: Handing over
@@ -109,7 +109,7 @@ extension ZDCDownloadManager {
   }
 
   private func removeLeft(_ blob: BlobID, where isOver: (Range<UInt64>) -> Bool) {
-    // What stays is removed after a week.
+    // Files that stay are removed after a week.
     do { try partials.removeLeft(of: blob, where: isOver) } catch { database.context.logFailure(error) }
   }
 }

@@ -134,7 +134,7 @@ extension ZDCDownloadManager {
   /// }
   /// ```
   ///
-  /// - Returns: what the record says about the content, and its metadata.
+  /// - Returns: The record's description of the content, and its metadata.
   /// - Throws: as ``downloadNodeData(_:options:)``; `fileFailure` also if the folder cannot be written.
   public func downloadNodeData(
     _ node: ZDCNode, toFile url: URL,

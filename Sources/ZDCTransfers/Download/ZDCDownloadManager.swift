@@ -62,7 +62,7 @@ public final class ZDCDownloadManager: Sendable {
 
   /// - Parameters:
   ///   - partials: the folder in which interrupted large downloads wait for their next attempt.
-  ///   - handOver: what the system does while the app is suspended.
+  ///   - handOver: transfers that the system continues while the app is suspended.
   ///   - delegate: notified of downloads that outlived their process.
   ///   - sleep: waits between attempts.
   package init(
@@ -106,7 +106,7 @@ public final class ZDCDownloadManager: Sendable {
   /// let task = try JSONDecoder().decode(Task.self, from: ZDCFileConversion.decryptCryptoFile(intoMemory: file))
   /// ```
   ///
-  /// - Returns: what the record says about the content, and a file of ciphertext that belongs to the caller. Open it
+  /// - Returns: The record's description of the content, and a file of ciphertext that belongs to the caller. Open it
   ///   with ``ZDCFileConversion`` and delete it, unless the disk manager keeps it.
   /// - Throws: ``ZDCError`` with `nodeNotFound`, `nodeNotUploaded`, `noContent`, `diskFull` or `fileFailure`;
   ///   `ZDCSecurityError` with `contentHashMismatch`, `contentTruncated`, `contentTrailingData` or `objectMissing`;

@@ -63,7 +63,7 @@ package final class TransferService: SystemTransfers {
   /// The transfers stay, as when a process ends.
   package func disconnect() { state.withLock { $0.events = nil } }
 
-  // MARK: What happens while the app is away
+  // MARK: While the app is away
 
   /// The IDs of the transfers that wait, in order.
   package var waiting: [String] { state.withLock { $0.queue.map(\.id.text) } }

@@ -46,8 +46,8 @@ enum SentenceCatalogue {
     text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
   }
 
-  /// Whether the help contains a text, between the results of its expressions. Short pieces do not count: they may stand
-  /// in another sentence.
+  /// Whether the help contains a text, between the results of its expressions. Short pieces do not count: they may be part
+  /// of another sentence.
   private static func isContained(_ text: String, in help: String) -> Bool {
     let pieces = text.replacing(/«[^»]*»/, with: "\u{0}").split(separator: "\u{0}").map { squeezed(String($0)) }
     return text.count >= 20 && pieces.allSatisfy(help.contains)

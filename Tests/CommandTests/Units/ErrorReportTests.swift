@@ -37,7 +37,7 @@ struct ErrorReportTests {
     #expect(ErrorReport(Surprise()).status == .software)
   }
 
-  @Test("F10: what a server says is never an error inside zdc", arguments: ServerError.Code.allCases)
+  @Test("F10: a server's answer is never reported as an error inside zdc", arguments: ServerError.Code.allCases)
   func everyAnswerOfAServer_hasItsOwnCode(code: ServerError.Code) {
     let report = ErrorReport(ServerError(code, "no"))
     #expect(report.status != .software && report.status != .success)

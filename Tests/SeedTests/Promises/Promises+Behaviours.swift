@@ -22,7 +22,7 @@ extension Promise {
         "AppErrorTests/answersLate_afterAnotherEdit_bothAreSent",
         "ConflictBehaviourTests/pulledVersion_isNotTheBaseOfAQueuedEdit")),
     Promise(
-      id: "behaviour-4", wording: "a content conflict holds that node only, and is asked again after a relaunch",
+      id: "behaviour-4", wording: "a conflict of content holds that node only, and is asked again after a relaunch",
       state: .tested(by: "ConflictTests/held_blocksThisNodeOnly_andIsAskedAgainAfterARelaunch")),
     Promise(
       id: "behaviour-5", wording: "merged while the upload was on its way: no conflict is raised",
@@ -32,7 +32,7 @@ extension Promise {
         "ConflictBehaviourTests/mergedWhileItIsRefused_raisesNoConflict")),
     Promise(
       id: "behaviour-6",
-      wording: "after a refusal the push goes on once a pull brought what was missing, and does not turn in a loop",
+      wording: "after a refusal the push continues once a pull has fetched the missing changes, and does not loop",
       state: .tested(
         by: "FaultTests/overtakenAgainAndAgain_getsThrough",
         "VerificationTests/anAppThatQueuesForEver_doesNotHoldTheSync")),
@@ -46,10 +46,10 @@ extension Promise {
       id: "behaviour-8", wording: "a node whose first upload is under way is never announced as new",
       state: .tested(by: "FaultTests/lostResponse_thenRelaunch_thenPull_isRecognisedAsOwn")),
     Promise(
-      id: "behaviour-9", wording: "what was deleted here and not yet there is not found again by a pull",
+      id: "behaviour-9", wording: "a pull does not rediscover a node whose deletion is still queued",
       state: .tested(by: "PushPromiseTests/nodesDeletedHere_areNotFoundAgainByAPull")),
     Promise(
-      id: "behaviour-10", wording: "a branch is deleted as a whole, with what others changed or added meanwhile",
+      id: "behaviour-10", wording: "a branch is deleted as a whole, including nodes that others have changed or added",
       state: .tested(by: "PushPromiseTests/aBranchIsDeleted_withWhatThisDeviceHasNeverSeen")),
     Promise(
       id: "behaviour-11",
@@ -72,7 +72,7 @@ extension Promise {
         "JournalCaptureTests/droppedMove")),
     Promise(
       id: "behaviour-14",
-      wording: "a taken name: the app is asked, then the local node is renamed, and the app is told",
+      wording: "a taken name: the app is asked, then the local node is renamed, and the app is notified",
       state: .tested(
         by: "PushPromiseTests/aTakenName_theAppIsAsked_thenNotified",
         "ConflictTests/pathConflict_theAppsOwnNameIsTaken",
@@ -113,7 +113,7 @@ extension Promise {
         by: "PushPromiseTests/thePush_waitsForTheFirstPull", "QueueTests/offline_theQueueGrows_andGoesOutLater",
         "RelaunchTests/pullingDevice_diesAnywhere_missesNothing")),
     Promise(
-      id: "behaviour-23", wording: "many changes of one node arrive as one, and a pull goes on where it stopped",
+      id: "behaviour-23", wording: "many changes of one node arrive as one, and a pull resumes where it stopped",
       state: .tested(
         by: "PullPromiseTests/manyChangesOfOneNode_areReportedAsOne",
         "RelaunchTests/pullingDevice_diesAnywhere_missesNothing")),
@@ -124,7 +124,7 @@ extension Promise {
         "LinkPromiseTests/linksTagsAndMarks_stayWithTheirNode")),
     Promise(
       id: "behaviour-25",
-      wording: "a link may come before its object, ends with either, and is still found while a deletion is told",
+      wording: "a link may come before its object, ends with either, and is still found while a deletion is reported",
       state: .tested(
         by: "CloudLinkTests/link_isFoundFromBothSides", "CloudLinkTests/deletedObject_deletesItsNode_inTheCloudToo",
         "DelegateTests/deletedNode_isGone_withItsChildren_andItsObjectIsStillLinked",

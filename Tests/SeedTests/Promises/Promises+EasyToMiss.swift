@@ -133,7 +133,7 @@ extension Promise {
         by: "LinkPromiseTests/aDeletionThatMeetsChanges_keepsThemAndTheWayToThem", "DirtyDeleteTests/order",
         "DirtyDeleteTests/anUnansweredDelete_keepsThePath_andWaits")),
     Promise(
-      id: "check-003-8", wording: "background calls come for successes only, and only when nobody waits",
+      id: "check-003-8", wording: "background calls come for successes only, and only when no caller waits",
       state: .tested(
         by: "BackgroundDownloadTests/aFailureIsNotAnnounced_andIsRetriedLater",
         "BackgroundDownloadTests/aRepeatedRequest_replacesTheDelegateCall")),
@@ -162,7 +162,7 @@ extension Promise {
       id: "check-004-2", wording: "a fresh share item is empty, and sharing with it is refused as a mistake",
       state: .tested(by: "ListChangeTests/misuse_isATypedError")),
     Promise(
-      id: "check-004-3", wording: "everybody who has access is told of every change",
+      id: "check-004-3", wording: "each member is notified of every change",
       state: .tested(by: "SharedTreeTests/membersCreateEditMoveAndDelete", "SharedTreeTests/aChangedListIsAnnounced")),
     Promise(
       id: "check-004-4", wording: "several can be invited to a branch at once",
@@ -188,7 +188,7 @@ extension Promise {
       id: "check-004-10", wording: "the form of an invitation is the app's",
       state: .tested(by: "Seed004Tests/seed004_invitingAndAccepting")),
     Promise(
-      id: "check-004-11", wording: "a grafted list acts like a local one; what is created there is the owner's",
+      id: "check-004-11", wording: "a grafted list acts like a local one; nodes created there belong to the owner",
       state: .tested(by: "GraftTests/theOtherDevicesFollow", "GraftTests/theNodeIsUsableBeforeThePull")),
     Promise(
       id: "check-004-12", wording: "the invited user finds the node after a rename or move",

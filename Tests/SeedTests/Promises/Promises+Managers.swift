@@ -41,7 +41,7 @@ extension Promise {
         "DiskImportTests/aUrlOfTheDiskManagersIsLeftAlone_anotherIsDeleted",
         "DiskManagerTests/aDownloadIsKeptAsTheOptionsSay")),
     Promise(
-      id: "seed-3.9-exportCryptoFile", wording: "what the disk manager gives has a sealed file",
+      id: "seed-3.9-exportCryptoFile", wording: "an export of the disk manager has a sealed file",
       state: .tested(
         by: "SeedPromiseTests/contentFromTheDiskManager_isUploaded", "SeedTests/seed000_dataFromACryptoFile",
         "DiskLimitTests/aReaderNeverLosesItsFile_whateverBecomesOfTheRow")),
@@ -53,12 +53,12 @@ extension Promise {
       id: "seed-3.10-downloadNodeMeta", wording: "downloads the small sections without the data",
       state: .tested(by: "DownloadTests/metadataAndThumbnailComeWithoutTheData")),
     Promise(
-      id: "seed-3.10-downloadNodeData", wording: "downloads a content as a sealed file",
+      id: "seed-3.10-downloadNodeData", wording: "downloads content as a sealed file",
       state: .tested(
         by: "DownloadTests/contentsOfAllSizesComeBackAsTheyWere", "SeedTests/seed002_downloadingDecryptsIntoMemory",
         "SeedTests/seed001_downloadsInTheCallback", "CallbackDownloadTests/dataInsideACallback")),
     Promise(
-      id: "seed-3.10-options", wording: "options say what becomes of the file, and may name who asks",
+      id: "seed-3.10-options", wording: "options decide where the file is kept, and may name the requester",
       state: .tested(by: "DownloadSharingTests/underOneTag_onlyTheFirstBlockIsCalled")),
     Promise(
       id: "seed-3.10-progress", wording: "a ticket knows how far its download is",

@@ -18,10 +18,10 @@ extension Promise {
       state: .tested(
         by: "TreesystemPathTests/aPathHasATrunkAndNames", "TreesystemPathTests/anyNameComesBackFromTheTextForm")),
     Promise(
-      id: "seed-1.4-ZDCCloudPath", wording: "a place in somebody's tree that can be handed on as text",
+      id: "seed-1.4-ZDCCloudPath", wording: "a place in a user's tree that can be sent as text",
       state: .tested(by: "GraftTests/aCloudPath_isTextWithoutNames")),
     Promise(
-      id: "seed-1.7-grafts", wording: "somebody else's branch is put into the own tree and acts like a local one",
+      id: "seed-1.7-grafts", wording: "another user's branch is grafted into the own tree and acts like a local one",
       state: .tested(by: "GraftTests/theOtherDevicesFollow", "Seed004Tests/seed004_invitingAndAccepting")),
     Promise(
       id: "seed-1.7-cloudPathMayBeOld", wording: "an invited branch is found after its owner renamed or moved it",
@@ -31,7 +31,7 @@ extension Promise {
       state: .tested(by: "BranchTests/aBranchIsShared", "BranchTests/aBranchIsSharedTwice")),
     Promise(
       id: "seed-1.10-severalLocalUsers",
-      wording: "several local users at a time, each with a tree, a queue and a pull of its own",
+      wording: "several local users at a time, each with their own tree, queue and pull",
       state: .tested(
         by: "LocalUserTests/twoAccounts_onOneDevice_doNotSeeEachOther",
         "LocalUserTests/deletedAccount_takesItsTree_andLeavesTheOther")),
@@ -88,7 +88,7 @@ extension Promise {
         by: "ShareListTests/everyLetterSurvivesTheWayThroughAnAccessList",
         "CloudCreateTests/createdNode_existsImmediately_withItsOperationsQueued")),
     Promise(
-      id: "seed-3.4-cloudID", wording: "a node has an id that everybody knows it by, and says whether the cloud has it",
+      id: "seed-3.4-cloudID", wording: "a node has an ID that all members share, and says whether the cloud has it",
       state: .tested(
         by: "CloudCreateTests/createdNode_existsImmediately_withItsOperationsQueued",
         "NodeManagerTests/lookups_findTheSameNodeEveryWay")),

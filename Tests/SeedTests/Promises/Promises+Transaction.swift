@@ -44,10 +44,10 @@ extension Promise {
         by: "MessageTests/eachRecipientGetsTheMessageOnce_andEachCallbackComesOnce",
         "MessageTests/aMessageWaitsForItsDependencies")),
     Promise(
-      id: "seed-3.5-graftInvite", wording: "what an invited user needs to find a node",
+      id: "seed-3.5-graftInvite", wording: "everything that an invited user needs to find a node",
       state: .tested(by: "GraftTests/anInvite_isThereOnceTheRecipientIsListed")),
     Promise(
-      id: "seed-3.5-graftNode", wording: "puts a node of somebody else at a path of one's own",
+      id: "seed-3.5-graftNode", wording: "grafts another user's node at a local path",
       state: .tested(
         by: "GraftTests/aGraft_showsTheBranchAtItsPath_announcedFromTheTop", "GraftTests/refusals_doNothing")),
     Promise(

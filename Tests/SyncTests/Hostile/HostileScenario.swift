@@ -174,7 +174,7 @@ extension HostileScenario {
     let before = try await DeviceState(of: act.victim)
     act.hostile.forgetRequests()
     let thrown = await attempt(act)
-    #expect(act.hostile.liesTold > 0 || mend != nil, "nobody was lied to")
+    #expect(act.hostile.liesTold > 0 || mend != nil, "the server told no lie")
     let during = try await DeviceState(of: act.victim)
     checkError(thrown, during, before)
     // The largest limit is that of a chain; the slice that exceeds it comes on top.

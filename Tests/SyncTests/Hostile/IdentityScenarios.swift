@@ -44,8 +44,9 @@ extension HostileScenario {
     login("A4", story: "a link from nowhere", error: "identityChainInvalid") { act in
       act.tell(.rewrite(.link) { $0.append($0[0]) })
     },
-    login("A4", "6", story: "the session is another user's, with his chain and keyring", error: "identityChainRollback")
-    {
+    login(
+      "A4", "6", story: "the session is another user's, with their chain and keyring", error: "identityChainRollback"
+    ) {
       act in
       let stranger = act.stage.stranger
       let (chain, keyring) = (try await stranger.chain(), try await stranger.keyring())

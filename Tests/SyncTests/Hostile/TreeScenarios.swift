@@ -178,7 +178,7 @@ extension HostileScenario {
         try act.zone.commit(bringing: acl, signedBy: stranger.signingKey), acl: acl, grants: [act.zone.grant])
     },
     HostileScenario(
-      "9", "A6", story: "a grant of the server's key, named in a list of its own", error: "aclSignatureInvalid",
+      "9", "A6", story: "a grant of the server's key, named in the server's own list", error: "aclSignatureInvalid",
       .suspends
     ) { act in
       let stranger = act.stage.stranger.keys

@@ -7,7 +7,7 @@ import ZeroDarkCloudTesting
 @testable import ZDCSync
 @testable import ZeroDarkCloud
 
-/// A server that forks or withholds a log, and members who lie about one: what a single message reveals.
+/// A server that forks or withholds a log, and members who lie about one. A single message reveals it.
 struct HostileHeadTests {
   /// Alice shares her home with Bob. Both reach the server through a man in the middle.
   private struct Stage: Sendable {

@@ -14,13 +14,13 @@ struct HostileMessageTests {
   enum Forgery: String, CaseIterable, Sendable {
     /// The body names another sender than the one who delivered it.
     case otherSender
-    /// The body was meant for somebody else, and was sealed again.
+    /// The body was meant for another recipient, and was sealed again.
     case otherRecipient
     /// The body was meant for the recipient's inbox of another app.
     case otherInbox
     /// The body names another generation of the recipient's key than the envelope.
     case otherGeneration
-    /// Somebody else's key has signed the body.
+    /// Another user's key has signed the body.
     case otherSignature
     /// The body has the id of another message.
     case otherID

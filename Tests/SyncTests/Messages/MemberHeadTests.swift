@@ -206,7 +206,7 @@ extension TestDevice {
     }
   }
 
-  /// The device's row of its own home.
+  /// The device's row for its user's home.
   func homeZone() async throws -> ZoneRow {
     let tree = TreeID.derive(owner: try userID, trunk: .home, appTreeID: Self.treeID)
     return try await zone(of: tree)

@@ -193,7 +193,7 @@ struct MessageTests {
       try await bob.acceptMessages(of: pair.alice)
       #expect(try await bob.messages(from: pair.alice) == ["alice: hello"])
       #expect(try await bob.syncManager.messageRequests(forLocalUserID: user).isEmpty)
-      // Who was written to is known: the answer needs no acceptance.
+      // A recipient is known: their answer needs no acceptance.
       try await bob.send("hi", to: pair.alice)
       try await bob.sync()
       try await pair.alice.sync()

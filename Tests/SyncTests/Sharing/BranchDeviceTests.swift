@@ -184,7 +184,8 @@ struct BranchDeviceTests {
   }
 
   @Test(
-    "S-8: who deletes a pointer to a branch that they cannot read ends nothing; both devices of the owner put it back")
+    "S-8: a device that deletes a pointer to a branch that it cannot read ends nothing; both devices of the owner put it back"
+  )
   func aDeletedPointerIsPutBack() async throws {
     try await TestWorld.run { world in
       let devices = try await Devices(world)

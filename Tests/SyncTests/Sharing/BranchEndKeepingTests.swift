@@ -7,7 +7,7 @@ import ZeroDarkCloudTesting
 @testable import ZDCSync
 @testable import ZeroDarkCloud
 
-/// What a device had queued in a branch that has ended, and the app keeps (S-9).
+/// Changes that a device had queued in an ended branch, and that the app keeps (S-9).
 struct BranchEndKeepingTests {
   typealias People = ListChangeTests.People
 
@@ -27,7 +27,7 @@ struct BranchEndKeepingTests {
     }
   }
 
-  @Test("a member's queued changes become new nodes of their own home, with the nodes above them")
+  @Test("a member's queued changes become new nodes in their home, with the nodes above them")
   func aMemberKeepsChanges() async throws {
     try await TestWorld.run { world in
       let people = try await BranchTests.shared(world)

@@ -121,7 +121,9 @@ struct BranchEndTests {
     }
   }
 
-  @Test("S-8: who deletes a folder above their own branches ends these first, the inner ones before the outer ones")
+  @Test(
+    "S-8: an owner who deletes a folder above their own branches ends these first, the inner ones before the outer ones"
+  )
   func innerBranchesEndFirst() async throws {
     try await TestWorld.run { world in
       let people = try await BranchTests.shared(world)
@@ -257,6 +259,6 @@ extension TestDevice {
     }
   }
 
-  /// The last component of the path of a branch's top, which has no name of its own.
+  /// The last component of the path of a branch's top, which has no name itself.
   fileprivate func lostName(_ top: String) -> String { String(top.dropFirst("detached:/".count)) }
 }

@@ -262,7 +262,7 @@ struct BranchTests {
     }
   }
 
-  @Test("S-10: only the owner gives a branch a list of its own")
+  @Test("S-10: only the owner gives a branch its own list")
   func othersDoNotSplit() async throws {
     try await TestWorld.run { world in
       let people = try await Self.shared(world, "rws")

@@ -40,7 +40,7 @@ struct GraftEndTests {
     }
   }
 
-  @Test("S-9: what the guest's app keeps of an ended branch becomes their own, at the graft's place by name")
+  @Test("S-9: nodes that the guest's app keeps of an ended branch become their own, at the graft's place by name")
   func theGuestKeepsTheirChanges() async throws {
     try await TestWorld.run { world in
       let grafted = try await Grafted(world)
@@ -94,7 +94,7 @@ struct GraftEndTests {
     }
   }
 
-  @Test("the guest ends a branch of their own with a graft inside: they leave the graft")
+  @Test("the guest ends their own branch with a graft inside: they leave the graft")
   func theGuestEndsTheirOwnBranchAboveAGraft() async throws {
     try await TestWorld.run { world in
       let invited = try await GraftTests.Invited(world)

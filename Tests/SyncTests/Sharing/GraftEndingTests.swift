@@ -195,7 +195,7 @@ struct GraftEndingTests {
       try await grafted.invited.expectEqual("/Again", on: bob, phone)
       #expect(await GraftTests.code { try await bob.create("/Again/no") } == .notAllowed)
       #expect(try await bob.queueCount() == 0)
-      // Who may only read can leave as well.
+      // A member with only the right to read can leave as well.
       try await bob.delete("/Again")
       try await grafted.expectEnd()
     }

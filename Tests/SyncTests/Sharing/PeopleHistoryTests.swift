@@ -24,7 +24,7 @@ struct PeopleHistoryTests {
 }
 
 private struct PeopleHistory {
-  /// Who wrote a text, into whose tree.
+  /// The author of a text, and the owner of the tree.
   private struct Text {
     let device: String
     let writer: Int

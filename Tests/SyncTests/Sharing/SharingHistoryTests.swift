@@ -60,7 +60,7 @@ struct SharingHistoryTests {
       var random = SeededNumbers(seed: seed)
       var model = Model()
       for _ in 0..<30 { try await Self.step(people, &model, &random) }
-      // What a reader has queued waits, so that each member may write in the end.
+      // A reader's queued changes wait, so that each member may write in the end.
       for member in [people.bob, people.carol] where model.permissions[member.name] == "r" {
         try await alice.share(with: member, "rw")
         model.permissions[member.name] = "rw"

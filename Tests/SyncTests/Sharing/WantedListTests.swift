@@ -5,7 +5,7 @@ import ZDCProtocol
 
 @testable import ZDCSync
 
-/// What queued changes make of an access list (PROTOCOL 3.9, 3.10).
+/// The access list that results from queued changes (PROTOCOL 3.9, 3.10).
 struct WantedListTests {
   private static func user(_ number: UInt8) -> UserID {
     UserID([UInt8](repeating: number, count: 32)) ?? .zero

@@ -59,7 +59,7 @@ import ZeroDarkCloudTesting
   }
 
   @Test(
-    "M19: what another device moved out in time keeps its children on the device that deletes the folder",
+    "M19: a node that another device moved out in time keeps its children on the device that deletes the folder",
     arguments: [SmallNode.top, .e])
   func movedOutBeforeTheDelete(target: SmallNode) async throws {
     try await Self.check([.delete(.k), .move(.n, target)], "a0 b1 B> Av A> Bv")
@@ -73,7 +73,7 @@ import ZeroDarkCloudTesting
   }
 
   @Test(
-    "M20: what takes the name of a deleted folder waits until its children are out, and no commit is refused",
+    "M20: a node that takes the name of a deleted folder waits until its children are out, and no commit is refused",
     arguments: [
       ([.replace(.e), .move(.k, .e), .rename(.f)], "a0 b1 B> b2 B> A> Bv"),
       ([.create(.top), .move(.f, .e), .replace(.n)], "a0 b1 A> Bv b2 B> Av"),
@@ -91,7 +91,7 @@ import ZeroDarkCloudTesting
   }
 
   @Test(
-    "M22: what was moved into a deleted folder and edited since is taken out with the edit",
+    "M22: a node that was moved into a deleted folder and edited since is taken out with the edit",
     arguments: [
       ([.delete(.n), .move(.e, .n), .edit(.e), .edit(.e)], "a0 b1 a2 B> b3 B> Av A> Bv"),
       ([.delete(.f), .move(.n, .e), .replace(.e), .edit(.n)], "a0 b1 A> a2 B> b3 Av B> A> Bv"),
@@ -116,7 +116,7 @@ import ZeroDarkCloudTesting
   }
 
   @Test(
-    "M24: what was moved out of a folder that is deleted stays there if another device edits it",
+    "M24: a node that was moved out of a deleted folder stays outside if another device edits it",
     arguments: [
       ([.move(.f, .top), .edit(.f), .delete(.n)], "a0 b1 a2 B> Av A> Bv"),
       ([.move(.f, .top), .edit(.f), .replace(.n)], "a0 b1 a2 B> A> Bv"),

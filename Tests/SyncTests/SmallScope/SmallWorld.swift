@@ -41,7 +41,7 @@ actor SmallWorld {
   private var failures: [Int: String] = [:]
   /// Texts of changes that the app could not make, in cases that the table leaves open.
   private var leftOut: [Int: Set<String>] = [:]
-  /// What the apps saw in the branches that they deleted.
+  /// Changes that the apps saw in the branches that they deleted.
   private var deletedByApps: [Int: Set<SmallNode>] = [:]
 
   /// - Parameter size: The number of cases that it can play at a time.

@@ -27,7 +27,7 @@ struct TestSplit {
 }
 
 extension TestZone {
-  /// What a test changes of a split before it is signed.
+  /// A test's changes to a split before it is signed.
   struct SplitChange: Sendable {
     var state: @Sendable (inout ZoneOperation.GenesisState) -> Void = { _ in }
     var root: @Sendable (inout NodeRecord.Fields) -> Void = { _ in }
@@ -105,7 +105,7 @@ extension TestZone {
     }
   }
 
-  /// The zone goes on without the branch.
+  /// The zone continues without the branch.
   mutating func accepted(_ split: TestSplit) {
     for node in split.list.nodes { records[node.node] = nil }
     accepted(split.commit, records: [split.mount])

@@ -107,7 +107,7 @@ import Testing
   }
 
   @Test func fileThatIsNoDatabase_isLeftAlone() throws {
-    try Data("this is somebody's diary, not a database at all, and it stays".utf8).write(to: fixture.path)
+    try Data("this is a diary, not a database at all, and it stays".utf8).write(to: fixture.path)
     try expectRefusal(.corruptDatabase)
   }
 

@@ -141,7 +141,7 @@ import ZDCTreesystem
           return watched
         }))
       let ticket = device.downloads.downloadNodeData(nodes[0], completionQueue: .global()) { _, _, _ in
-        Issue.record("nobody wants to know")
+        Issue.record("no caller is left")
       }
       try await isHalfway.wait()
       ticket.ignore()

@@ -106,7 +106,7 @@ import ZDCProtocol
     #expect(!take(.keyRaised(3)).isEmpty)
   }
 
-  @Test("a zone that is followed anew is pulled at once, whatever happened to an earlier one")
+  @Test("a zone that is followed again is pulled immediately, whatever happened to an earlier one")
   mutating func followed() {
     _ = take(.pullFailed(ServerError(.zoneBusy, "", retryable: true, retryAfterMs: 9_000)))
     _ = take(.eventPulled(commits: 0))

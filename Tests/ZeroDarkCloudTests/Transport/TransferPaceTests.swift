@@ -137,7 +137,7 @@ import ZDCProtocol
     #expect(first == 100)
   }
 
-  @Test("F3: a content that is lost again and again is sent after pauses that grow to an hour")
+  @Test("F3: content that the server loses repeatedly is sent after pauses that grow to an hour")
   func lostContents_waitLonger() {
     let pauses = (1...20).map { Backoff.pause(losses: $0, random: 0.999) }
     #expect(pauses[0] == 0)

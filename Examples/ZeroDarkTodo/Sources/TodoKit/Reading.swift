@@ -1,7 +1,7 @@
 import Foundation
 import ZeroDarkCloud
 
-// What screens show: snapshots of the database.
+// Snapshots of the database for the screens.
 
 extension Account {
   /// Reads a snapshot of the account, with the tasks of one list.

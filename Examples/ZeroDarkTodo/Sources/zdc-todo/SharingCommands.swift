@@ -120,7 +120,8 @@ struct Inbox: AsyncParsableCommand {
 
   private func senders(_ account: Account) async throws -> [UnknownSender] {
     if options.offline { return [] }
-    do { return try await account.people.unknownSenders() } catch is ZDCTransportError { return [] }  // `run` reports it
+    // `run` reports the error.
+    do { return try await account.people.unknownSenders() } catch is ZDCTransportError { return [] }
   }
 }
 

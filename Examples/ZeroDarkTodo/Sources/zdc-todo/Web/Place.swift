@@ -5,7 +5,7 @@ enum Place: Hashable, Sendable {
   case lists
   case list(String)
   case task(String, inList: String)
-  /// Who has access to a list.
+  /// The people with access to a list.
   case sharing(String)
   /// A person's access to a list.
   case access(String, toList: String)
