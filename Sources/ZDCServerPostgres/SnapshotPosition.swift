@@ -8,9 +8,9 @@ internal import ZDCProtocol
 struct Snapshot: Hashable {
   /// All transactions below have ended.
   let xmin: UInt64
-  /// None from this one on had begun.
+  /// No transaction from this one on had begun.
   let xmax: UInt64
-  /// Those between that had not ended.
+  /// Transactions in between that had not ended.
   let running: [UInt64]
 
   /// A snapshot that has seen nothing.

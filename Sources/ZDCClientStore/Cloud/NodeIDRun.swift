@@ -1,10 +1,10 @@
 package import ZDCProtocol
 
-/// Ids of the nodes that one transaction of the app creates: random, but adjacent.
+/// The IDs of the nodes that one transaction of the app creates: random, but adjacent.
 ///
-/// A thousand of them in a row begin with the same four random bytes, the other twelve differ for each node. They are
-/// adjacent in every index of ids, here, on the server and on other devices, so one commit changes few pages of an
-/// index, however large the tree is. The commit reveals anyway that they were made together.
+/// About a thousand IDs in a row begin with the same four random bytes; the other twelve differ for each node. The IDs
+/// are adjacent in every index, on this device, on the server and on other devices, so one commit changes few pages of
+/// an index, however large the tree is. The commit itself reveals that the nodes were created together.
 package struct NodeIDRun {
   private static let length = 1_024
   private var beginning: UInt64 = 0

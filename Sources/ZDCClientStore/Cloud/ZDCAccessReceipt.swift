@@ -17,7 +17,7 @@ public struct ZDCAccessReceipt: Sendable, Hashable, Codable {
   public var commitHash: String
   /// The time at which the server received the commit; nil if unknown.
   public var date: Date?
-  /// The generation of the tree's key that the user had last.
+  /// The generation of the tree's last key that the user had.
   public var lastKeyGeneration: UInt32
   /// Whether the tree has a newer key since, so that the user can read nothing that is written with it.
   public var isKeyReplaced: Bool
@@ -27,10 +27,10 @@ public struct ZDCAccessReceipt: Sendable, Hashable, Codable {
 }
 
 extension ZDCCloudReadTransaction {
-  /// Returns a receipt for each user who lost access to a node's tree, oldest first. A user who was added again has
-  /// their receipts still.
+  /// Returns a receipt for each user who lost access to a node's tree, oldest first. The receipts of a user who was
+  /// added again remain.
   ///
-  /// It counts through the whole tree. Errors poison the transaction.
+  /// Takes time in proportion to the size of the tree. Errors poison the transaction.
   ///
   /// - Parameter nodeID: The ``ZDCNode/uuid`` of any node in the tree. An unknown node has no receipts.
   public final func accessReceipts(forNodeID nodeID: String) -> [ZDCAccessReceipt] {
