@@ -9,20 +9,21 @@ extension ZDCSecurityError.Code {
   public static let userIDMismatch = Self(.userIDMismatch)
   /// A link introduces a public key that is weak or not in its canonical form.
   public static let weakPublicKey = Self(.weakPublicKey)
-  /// Reserved by PROTOCOL 3.15. This version does not throw it.
-  public static let handleBindingChanged = Self(.handleBindingChanged)
-  /// Reserved by PROTOCOL 3.15. This version does not throw it.
+  // Reserved by PROTOCOL 3.15; nothing throws it.
+  package static let handleBindingChanged = Self(.handleBindingChanged)
+  /// A verified user's words were changed. Compare again, or accept the change with
+  /// `acceptIdentityChange(_:)`, before you share with them.
   public static let identityChangedNeedsAcceptance = Self(.identityChangedNeedsAcceptance)
-  /// Reserved by PROTOCOL 3.15. This version does not throw it.
-  public static let logForkDetected = Self(.logForkDetected)
-  /// Reserved by PROTOCOL 3.15. This version does not throw it.
-  public static let logStale = Self(.logStale)
-  /// Reserved by PROTOCOL 3.15. This version does not throw it.
-  public static let logProofInvalid = Self(.logProofInvalid)
-  /// Reserved by PROTOCOL 3.15. This version does not throw it.
-  public static let witnessQuorumMissing = Self(.witnessQuorumMissing)
-  /// Reserved by PROTOCOL 3.15. This version does not throw it.
-  public static let keyTransparencyViolation = Self(.keyTransparencyViolation)
+  // Reserved by PROTOCOL 3.15; nothing throws it.
+  package static let logForkDetected = Self(.logForkDetected)
+  // Reserved by PROTOCOL 3.15; nothing throws it.
+  package static let logStale = Self(.logStale)
+  // Reserved by PROTOCOL 3.15; nothing throws it.
+  package static let logProofInvalid = Self(.logProofInvalid)
+  // Reserved by PROTOCOL 3.15; nothing throws it.
+  package static let witnessQuorumMissing = Self(.witnessQuorumMissing)
+  // Reserved by PROTOCOL 3.15; nothing throws it.
+  package static let keyTransparencyViolation = Self(.keyTransparencyViolation)
 
   // MARK: Account
 
@@ -111,8 +112,8 @@ extension ZDCSecurityError.Code {
   /// The server has lost commits of this device that it had accepted. The zone is frozen until
   /// `acceptServerState(ofZone:localUserID:)`.
   public static let ownCommitMissing = Self(.ownCommitMissing)
-  /// Reserved by PROTOCOL 3.15. This version does not throw it.
-  public static let checkpointMismatch = Self(.checkpointMismatch)
+  // Reserved by PROTOCOL 3.15; nothing throws it.
+  package static let checkpointMismatch = Self(.checkpointMismatch)
   /// A zone does not begin with the branch that was split off for it.
   public static let splitMismatch = Self(.splitMismatch)
   /// A move or delete states a wrong number of nodes.
@@ -123,16 +124,16 @@ extension ZDCSecurityError.Code {
   public static let objectMissing = Self(.objectMissing)
   /// A request concerns more zones than PROTOCOL allows.
   public static let tooManyZones = Self(.tooManyZones)
-  /// Reserved by PROTOCOL 3.15. This version does not throw it.
-  public static let zoneExists = Self(.zoneExists)
+  // Reserved by PROTOCOL 3.15; nothing throws it.
+  package static let zoneExists = Self(.zoneExists)
   /// A member other than the owner splits a zone.
   public static let splitNeedsOwner = Self(.splitNeedsOwner)
-  /// Reserved by PROTOCOL 3.15. This version does not throw it.
-  public static let nestedZoneNotYours = Self(.nestedZoneNotYours)
-  /// Reserved by PROTOCOL 3.15. This version does not throw it.
-  public static let deletedRemotely = Self(.deletedRemotely)
-  /// Reserved by PROTOCOL 3.15. This version does not throw it.
-  public static let unsupportedShare = Self(.unsupportedShare)
+  // Reserved by PROTOCOL 3.15; nothing throws it.
+  package static let nestedZoneNotYours = Self(.nestedZoneNotYours)
+  // Reserved by PROTOCOL 3.15; nothing throws it.
+  package static let deletedRemotely = Self(.deletedRemotely)
+  // Reserved by PROTOCOL 3.15; nothing throws it.
+  package static let unsupportedShare = Self(.unsupportedShare)
 
   // MARK: Content
 
@@ -150,8 +151,8 @@ extension ZDCSecurityError.Code {
   public static let commitmentMismatch = Self(.commitmentMismatch)
   /// A record names content of another node or an upload of another user.
   public static let blobNotYours = Self(.blobNotYours)
-  /// Reserved by PROTOCOL 3.15. This version does not throw it.
-  public static let blobGone = Self(.blobGone)
+  // Reserved by PROTOCOL 3.15; nothing throws it.
+  package static let blobGone = Self(.blobGone)
 
   // MARK: Messages and invitations
 
@@ -160,23 +161,25 @@ extension ZDCSecurityError.Code {
   public static let messageAuthFailed = Self(.messageAuthFailed)
   /// A message was made for another user, inbox or key than the one that it was delivered to.
   public static let messageWrongRecipient = Self(.messageWrongRecipient)
-  /// Reserved by PROTOCOL 3.15. This version does not throw it.
-  public static let messageGap = Self(.messageGap)
+  // Reserved by PROTOCOL 3.15; nothing throws it.
+  package static let messageGap = Self(.messageGap)
   /// A grafted branch is not shared with the user, or the server denies it. The engine asks again after pauses.
   ///
   /// `ZDCSyncManager.unreadableNodes(localUserID:limit:)` lists the branch.
   public static let inviteNotAuthorized = Self(.inviteNotAuthorized)
-  /// The history of a grafted branch lacks the commit that its invitation names. The branch is not shown until it has it.
+  /// An invitation names a commit that the log of its branch does not contain yet. The branch is not shown; later pulls
+  /// try again.
   public static let inviteHeadMismatch = Self(.inviteHeadMismatch)
-  /// Reserved by PROTOCOL 3.15. This version does not throw it.
+  /// An access list wraps a key for an old key of a member. The framework fetches the member's newest key and sends the
+  /// change again.
   public static let recipientKeyStale = Self(.recipientKeyStale)
 
   // MARK: Programs
 
-  /// Reserved by PROTOCOL 3.15. This version does not throw it.
-  public static let sessionOriginMismatch = Self(.sessionOriginMismatch)
-  /// Reserved by PROTOCOL 3.15. This version does not throw it.
-  public static let unsafeExportName = Self(.unsafeExportName)
+  // Reserved by PROTOCOL 3.15; nothing throws it.
+  package static let sessionOriginMismatch = Self(.sessionOriginMismatch)
+  // Reserved by PROTOCOL 3.15; nothing throws it.
+  package static let unsafeExportName = Self(.unsafeExportName)
 }
 
 extension ZDCSecurityError.Code {
