@@ -52,6 +52,13 @@ public struct ZDCConfig: Sendable {
   /// How often the engine checks for changes by other processes, and whether their lease is free.
   package var changePollInterval: Duration = .milliseconds(200)
 
+  /// Creates a configuration. Its other properties have defaults.
+  ///
+  /// ```swift
+  /// var config = ZDCConfig(primaryTreeID: "com.example.notes", serverURL: url)
+  /// config.databaseName = "work"
+  /// ```
+  ///
   /// - Parameters:
   ///   - primaryTreeID: The app's name for its tree.
   ///   - serverURL: The address of `zdc-server`.
@@ -62,6 +69,13 @@ public struct ZDCConfig: Sendable {
     self.databaseDirectory = databaseDirectory ?? Self.defaultDirectory
   }
 
+  /// Creates a configuration from the text of the server's address.
+  ///
+  /// ```swift
+  /// let config = try ZDCConfig(primaryTreeID: "com.example.notes", server: "https://sync.example.org")
+  /// let zdc = try ZeroDarkCloud(delegate: myDelegate, config: config)
+  /// ```
+  ///
   /// - Parameters:
   ///   - primaryTreeID: The app's name for its tree.
   ///   - server: The address of `zdc-server` as text, for example `https://sync.example.com`.

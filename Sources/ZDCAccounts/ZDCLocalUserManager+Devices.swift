@@ -21,6 +21,11 @@ public struct ZDCDevice: Sendable, Hashable, Identifiable {
 extension ZDCLocalUserManager {
   /// Returns the devices of an account, in the order in which they were added. The server's word: it may hide devices.
   ///
+  /// ```swift
+  /// let devices = try await session.localUserManager.devices(of: user.uuid)
+  /// show(devices.map { $0.isCurrent ? "this device" : "added \($0.addedDate.formatted())" })
+  /// ```
+  ///
   /// - Parameter localUserID: The ID of the local user.
   /// - Throws: ``ZDCError`` with `localUserNotFound`; `ZDCServerError`; `ZDCTransportError`.
   public func devices(of localUserID: String) async throws -> [ZDCDevice] {
@@ -37,6 +42,13 @@ extension ZDCLocalUserManager {
   ///
   /// The device keeps the data that it has, and the account's words, with which it can log in again. To lock out a
   /// device that is lost or in other hands, change the words: ``changeAccessWords(for:)`` logs out all other devices.
+  ///
+  /// ```swift
+  /// let devices = try await session.localUserManager.devices(of: user.uuid)
+  /// for device in devices where !device.isCurrent {
+  ///   try await session.localUserManager.revokeDevice(device.id, of: user.uuid)
+  /// }
+  /// ```
   ///
   /// - Parameters:
   ///   - deviceID: The ID of the device, from ``devices(of:)``.

@@ -57,6 +57,11 @@ extension ZDCLocalUserManager {
   /// fails at any point, call this method again: it resumes with the same words. ``accessWords(for:)`` returns the words
   /// that this device knows to be in force.
   ///
+  /// ```swift
+  /// let words = try await session.localUserManager.changeAccessWords(for: user.uuid)
+  /// show(words)  // once, for their owner to write down
+  /// ```
+  ///
   /// - Parameter localUserID: The ID of the local user.
   /// - Returns: The new words. Show them to their owner once, and do not store them.
   /// - Throws: The errors of ``rotateKeys(for:areCompromised:)``.
@@ -70,6 +75,11 @@ extension ZDCLocalUserManager {
   /// The account can still be read, and logged in to, for 30 days. Then the server removes all of its data except the
   /// public identity chain, which shows other users that the account is closed. Queued changes stay on this device and
   /// are never sent.
+  ///
+  /// ```swift
+  /// try await session.localUserManager.closeAccount(user.uuid)
+  /// try await session.localUserManager.delete(user.uuid, force: true)  // also from this device
+  /// ```
   ///
   /// - Parameter localUserID: The ID of the local user.
   /// - Throws: The errors of ``rotateKeys(for:areCompromised:)``.

@@ -142,6 +142,12 @@ extension ZDCLinkRequest {
   ///
   /// The device has full access from then on. May be repeated.
   ///
+  /// ```swift
+  /// let request = try await session.localUserManager.linkRequest(code: scannedCode, for: user.uuid)
+  /// show([request.digits])  // the new device shows the same digits after the approval
+  /// try await request.approve()
+  /// ```
+  ///
   /// - Throws: ``ZDCError`` with `linkExpired`; `ZDCSecurityError` with `accessKeyChanged` if this device does not have
   ///   the account's new words yet; `ZDCServerError`; ``ZDCTransportError``.
   public func approve() async throws {

@@ -24,6 +24,11 @@ extension ZDCLocalUserManager {
   }
 
   /// Returns the accounts on this device, in the order in which they were added.
+  ///
+  /// ```swift
+  /// let users = session.localUserManager.allLocalUsers(transaction)
+  /// show(users.map(\.displayName))
+  /// ```
   public func allLocalUsers(_ transaction: ZDCReadTransaction) -> [ZDCLocalUser] {
     transaction.poisoning { try transaction.localUsers.all().filter { $0.state == .ready }.map(\.localUser) } ?? []
   }
@@ -34,6 +39,12 @@ extension ZDCLocalUserManager {
   }
 
   /// Calls `body` with each account, in the order in which they were added, until it sets `stop`.
+  ///
+  /// ```swift
+  /// session.localUserManager.enumerateLocalUsers(transaction) { localUser, stop in
+  ///   stop = localUser.uuid == node.localUserID
+  /// }
+  /// ```
   public func enumerateLocalUsers(
     _ transaction: ZDCReadTransaction, using body: (_ localUser: ZDCLocalUser, _ stop: inout Bool) throws -> Void
   ) rethrows {

@@ -131,6 +131,15 @@ public final class ZDCLocalUserManager: Sendable {
   ///
   /// The account keeps its trees and its queued changes. A running engine continues with the new keys.
   ///
+  /// ```swift
+  /// do {
+  ///   try await session.syncManager.syncUntilIdle(localUserID: user.uuid)
+  /// } catch let error as ZDCServerError where error.code == .unauthorized {
+  ///   let words = typed.split(separator: " ").map(String.init)
+  ///   try await session.localUserManager.renewLogin(of: user.uuid, words: words)
+  /// }
+  /// ```
+  ///
   /// - Parameters:
   ///   - localUserID: The ID of the local user.
   ///   - words: The account's current 24 words.
@@ -214,6 +223,12 @@ public final class ZDCLocalUserManager: Sendable {
 
   /// Removes a local user and all their data from this device, as the form with an ID does.
   ///
+  /// ```swift
+  /// for localUser in try await session.localUserManager.allLocalUsers() {
+  ///   try await session.localUserManager.delete(localUser)
+  /// }
+  /// ```
+  ///
   /// - Throws: ``ZDCError`` with `changesQueued` or `localUserNotFound`.
   public func delete(_ localUser: ZDCLocalUser, force: Bool = false) async throws {
     try await delete(localUser.uuid, force: force)
@@ -235,6 +250,11 @@ extension ZDCLocalUserManager {
   /// Returns the accounts on this device, in the order in which they were added. An account whose creation has not
   /// finished is omitted.
   ///
+  /// ```swift
+  /// let users = try await session.localUserManager.allLocalUsers()
+  /// show(users.map(\.displayName))
+  /// ```
+  ///
   /// - Throws: The error of the database.
   public func allLocalUsers() async throws -> [ZDCLocalUser] {
     try await database.asyncRead { transaction in
@@ -244,12 +264,24 @@ extension ZDCLocalUserManager {
 
   /// Returns the IDs of the accounts on this device, in the order in which they were added.
   ///
+  /// ```swift
+  /// if let known = try await session.localUserManager.allLocalUserIDs().first {
+  ///   openTree(session.tree(ofLocalUserID: known))
+  /// } else {
+  ///   askForWordsOrNewAccount()
+  /// }
+  /// ```
+  ///
   /// - Throws: The error of the database.
   public func allLocalUserIDs() async throws -> [String] {
     try await database.asyncRead { transaction in try transaction.localUsers.readyIDs().map(\.text) }
   }
 
   /// Returns the account; nil if it is not on this device.
+  ///
+  /// ```swift
+  /// if let author = try await session.localUserManager.localUser(id: senderID) { show([author.displayName]) }
+  /// ```
   ///
   /// - Throws: The error of the database.
   public func localUser(id localUserID: String) async throws -> ZDCLocalUser? {

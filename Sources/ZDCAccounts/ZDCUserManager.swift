@@ -27,6 +27,11 @@ public final class ZDCUserManager: Sendable {
 
   /// Fetches the newest links of a user's identity chain, verifies that they continue the pinned chain, and pins them.
   ///
+  /// ```swift
+  /// let bob = try await session.userManager.fetchUser(id: bobsUserID, for: user.uuid)
+  /// if bob.identity == .changed { show(["Bob's words were changed. Compare again."]) }
+  /// ```
+  ///
   /// - Parameters:
   ///   - userID: The ID of the user.
   ///   - localUserID: The ID of the local user whose session asks.
@@ -48,6 +53,11 @@ public final class ZDCUserManager: Sendable {
   }
 
   /// Returns the users whom this device has met, in the order of their IDs, without those with an account on it.
+  ///
+  /// ```swift
+  /// let people = try await session.userManager.allUsers()
+  /// show(people.filter { !$0.isBlocked }.map(\.displayName))
+  /// ```
   public func allUsers() async throws -> [ZDCUser] {
     try await database.asyncRead { transaction in
       let local = Set(try transaction.localUsers.readyIDs())
@@ -65,6 +75,11 @@ public final class ZDCUserManager: Sendable {
 
   /// Returns the safety number of two users.
   ///
+  /// ```swift
+  /// let number = try session.userManager.safetyNumber(of: user.uuid, and: bobsUserID)
+  /// show(number.groups)  // both read the digits to each other
+  /// ```
+  ///
   /// - Throws: ``ZDCError`` with `userNotFound` if one of the texts is no user ID.
   public func safetyNumber(of localUserID: String, and userID: String) throws -> ZDCSafetyNumber {
     guard let own = UserID(text: localUserID), let other = UserID(text: userID) else { throw ZDCError(.userNotFound) }
@@ -73,6 +88,11 @@ public final class ZDCUserManager: Sendable {
 
   /// Returns the text for a QR code that another user scans. It names the local user and the end of their chain.
   ///
+  /// ```swift
+  /// let code = try await session.userManager.identityCode(of: user.uuid)
+  /// show([code])  // as a QR code
+  /// ```
+  ///
   /// - Throws: ``ZDCError`` with `localUserNotFound`.
   public func identityCode(of localUserID: String) async throws -> String {
     let identity = try await users.keys(for: try ZDCLocalUserManager.userID(localUserID)).identity
@@ -80,6 +100,11 @@ public final class ZDCUserManager: Sendable {
   }
 
   /// Notes that a person has compared the safety number with the user.
+  ///
+  /// ```swift
+  /// let number = try session.userManager.safetyNumber(of: user.uuid, and: bobsUserID)
+  /// if await userAgrees(number.description) { try await session.userManager.verify(bobsUserID) }
+  /// ```
   ///
   /// - Returns: The user, verified at the end of the pinned chain.
   /// - Throws: ``ZDCError`` with `userNotFound`; call ``fetchUser(id:for:)`` first.
@@ -91,6 +116,15 @@ public final class ZDCUserManager: Sendable {
   }
 
   /// Fetches a user's chain, and verifies the user if the scanned text matches it.
+  ///
+  /// ```swift
+  /// do {
+  ///   let bob = try await session.userManager.verify(scanned: scannedCode, of: bobsUserID, for: user.uuid)
+  ///   show([bob.displayName])
+  /// } catch let error as ZDCSecurityError where error.code == .userIDMismatch {
+  ///   show(["This code belongs to another user."])
+  /// }
+  /// ```
   ///
   /// - Parameters:
   ///   - text: The text of the QR code that the user shows.
@@ -119,6 +153,12 @@ public final class ZDCUserManager: Sendable {
   /// Accepts that a verified user's words were changed, without comparing again. The user then counts as
   /// ``ZDCIdentityState/seen``.
   ///
+  /// ```swift
+  /// if bob.identity == .changed, await userAgrees("Continue with Bob's new words?") {
+  ///   try await session.userManager.acceptIdentityChange(bob.uuid)
+  /// }
+  /// ```
+  ///
   /// - Throws: ``ZDCError`` with `userNotFound`.
   @discardableResult
   public func acceptIdentityChange(_ userID: String) async throws -> ZDCUser {
@@ -131,6 +171,10 @@ public final class ZDCUserManager: Sendable {
 
   /// Blocks a user on this device. Other users are not notified.
   ///
+  /// ```swift
+  /// try await session.userManager.block(sender.uuid)
+  /// ```
+  ///
   /// - Throws: ``ZDCError`` with `userNotFound`.
   @discardableResult
   public func block(_ userID: String) async throws -> ZDCUser {
@@ -138,6 +182,12 @@ public final class ZDCUserManager: Sendable {
   }
 
   /// Unblocks a user on this device.
+  ///
+  /// ```swift
+  /// for person in try await session.userManager.allUsers() where person.isBlocked {
+  ///   try await session.userManager.unblock(person.uuid)
+  /// }
+  /// ```
   ///
   /// - Throws: ``ZDCError`` with `userNotFound`.
   @discardableResult

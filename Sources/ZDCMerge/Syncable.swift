@@ -18,6 +18,14 @@ public struct Syncable<Value: Codable & Equatable & Sendable>: Sendable {
   private var before: Value?
 
   /// Wraps a value, with no tracked changes.
+  ///
+  /// ```swift
+  /// struct Note: ZDCRecord, Codable, Equatable {
+  ///   @Syncable var title = ""
+  ///
+  ///   static var syncableFields: [ZDCField<Note>] { [ZDCField("title", \._title)] }
+  /// }
+  /// ```
   public init(wrappedValue: Value) {
     value = wrappedValue
   }

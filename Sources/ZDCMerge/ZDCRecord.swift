@@ -40,6 +40,10 @@ public struct ZDCField<Record> {
 
   /// Describes one property of a record.
   ///
+  /// ```swift
+  /// let fields: [ZDCField<Task>] = [ZDCField("title", \._title), ZDCField("completed", \._completed)]
+  /// ```
+  ///
   /// - Parameters:
   ///   - name: The property's name in changesets.
   ///   - path: The key path of the property if it is itself syncable, otherwise of its wrapper: `\._title` for

@@ -108,6 +108,11 @@ extension ZDCSyncable {
 
   /// Returns the changes since the last changeset was taken, or nil if there are none. The changes stay tracked.
   ///
+  /// ```swift
+  /// task.title = "oat milk"
+  /// let isChanged = try task.peakChangeset() != nil  // the change stays tracked
+  /// ```
+  ///
   /// - Throws: `notEncodable` if an old value cannot be encoded.
   public func peakChangeset() throws(ZDCSyncableError) -> ZDCChangeset? {
     try changeset(since: original)
@@ -154,6 +159,11 @@ extension ZDCSyncable {
   }
 
   /// Like ``undo(_:)``, but tracks its effect as changes: the next ``changeset()`` is the redo.
+  ///
+  /// ```swift
+  /// guard let changeset = try task.changeset() else { return }
+  /// try task.performUndo(changeset)
+  /// ```
   ///
   /// - Throws: As ``undo(_:)``; the value is then unchanged.
   public mutating func performUndo(_ changeset: ZDCChangeset) throws(ZDCSyncableError) {

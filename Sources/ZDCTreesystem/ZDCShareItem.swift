@@ -15,6 +15,10 @@ public struct ZDCShareItem: Sendable, Hashable, Codable {
 
   /// Creates an item from permission letters.
   ///
+  /// ```swift
+  /// let readAndWrite = ZDCShareItem(permissions: "rw")
+  /// ```
+  ///
   /// - Parameter permissions: The letters. Unknown letters are ignored.
   public init(permissions: String) {
     for letter in permissions { ZDCSharePermission(rawValue: letter).map { addPermission($0) } }
@@ -26,6 +30,10 @@ public struct ZDCShareItem: Sendable, Hashable, Codable {
   }
 
   /// Returns whether the item has the permission.
+  ///
+  /// ```swift
+  /// let mayWrite = node.shareList.shareItem(forUserID: user.uuid)?.hasPermission(.write) ?? false
+  /// ```
   public func hasPermission(_ permission: ZDCSharePermission) -> Bool {
     letters.contains(String(permission.rawValue))
   }

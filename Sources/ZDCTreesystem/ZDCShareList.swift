@@ -14,12 +14,20 @@ public struct ZDCShareList: Sendable, Hashable, Codable {
   public var isEmpty: Bool { items.isEmpty }
 
   /// All users with an item, sorted.
+  ///
+  /// ```swift
+  /// show(node.shareList.allUserIDs().compactMap { cloud.user(id: $0)?.displayName })
+  /// ```
   public func allUserIDs() -> [String] { items.keys.sorted() }
 
   /// Returns the number of users with an item.
   public func countOfUserIDs() -> Int { items.count }
 
   /// Returns the number of users with an item, without that user.
+  ///
+  /// ```swift
+  /// let isShared = node.shareList.countOfUserIDs(excluding: user.uuid) > 0
+  /// ```
   public func countOfUserIDs(excluding userID: String) -> Int {
     items.keys.count { $0 != userID }
   }
@@ -28,6 +36,10 @@ public struct ZDCShareList: Sendable, Hashable, Codable {
   public func hasShareItem(forUserID userID: String) -> Bool { items[userID] != nil }
 
   /// Returns the user's item; nil if they have none.
+  ///
+  /// ```swift
+  /// let permissions = node.shareList.shareItem(forUserID: bobsUserID)?.permissions ?? ""
+  /// ```
   public func shareItem(forUserID userID: String) -> ZDCShareItem? { items[userID] }
 
   /// Adds an item for a user who has none.

@@ -1,9 +1,17 @@
 extension ZDCTreesystemPath: CustomStringConvertible {
   /// Returns `home:/a/b`. A slash or backslash inside a name is escaped with a backslash, so that ``init(_:)`` parses
   /// the same path.
+  ///
+  /// ```swift
+  /// print(ZDCTreesystemPath(pathComponents: ["Music", "AC/DC"]).fullPath())  // home:/Music/AC\/DC
+  /// ```
   public func fullPath() -> String { "\(trunk.rawValue):\(relativePath())" }
 
   /// Returns `/a/b`, without the trunk.
+  ///
+  /// ```swift
+  /// print(ZDCTreesystemPath(pathComponents: ["Photos", "beach.jpg"]).relativePath())  // /Photos/beach.jpg
+  /// ```
   public func relativePath() -> String {
     "/" + pathComponents.map(Self.escape).joined(separator: "/")
   }

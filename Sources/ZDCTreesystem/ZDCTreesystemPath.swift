@@ -38,6 +38,11 @@ public struct ZDCTreesystemPath: Sendable, Hashable, Codable {
   public var nodeName: String { pathComponents.last ?? trunk.rawValue }
 
   /// Returns the path one level up; nil for a trunk.
+  ///
+  /// ```swift
+  /// guard let folder = path.parent() else { return }  // a trunk
+  /// print(folder.fullPath())
+  /// ```
   public func parent() -> ZDCTreesystemPath? {
     guard !isTrunk else { return nil }
     return ZDCTreesystemPath(pathComponents: Array(pathComponents.dropLast()), trunk: trunk)
@@ -47,6 +52,11 @@ public struct ZDCTreesystemPath: Sendable, Hashable, Codable {
   public func parentPath() -> ZDCTreesystemPath? { parent() }
 
   /// Returns the path of a child with that name.
+  ///
+  /// ```swift
+  /// let photos = ZDCTreesystemPath(pathComponents: ["Photos"])
+  /// try cloud.createNode(withPath: photos.appendingComponent("beach.jpg"))
+  /// ```
   public func appendingComponent(_ name: String) -> ZDCTreesystemPath {
     ZDCTreesystemPath(pathComponents: pathComponents + [name], trunk: trunk)
   }

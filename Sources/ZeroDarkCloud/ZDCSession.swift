@@ -83,5 +83,9 @@ public struct ZDCSession: Sendable {
   }
 
   /// Stops the managers and closes the database. See ``ZeroDarkCloud/close()``.
+  ///
+  /// ```swift
+  /// try await session.close()  // before the app deletes its database, for example
+  /// ```
   public func close() async throws { try await zdc.close() }
 }

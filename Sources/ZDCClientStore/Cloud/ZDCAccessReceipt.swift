@@ -32,6 +32,12 @@ extension ZDCCloudReadTransaction {
   ///
   /// Takes time in proportion to the size of the tree. Errors poison the transaction.
   ///
+  /// ```swift
+  /// for receipt in cloud.accessReceipts(forNodeID: list.uuid) where receipt.nodesWithOldKeys > 0 {
+  ///   print(receipt.userID, "lost access;", receipt.nodesWithOldKeys, "nodes still have old keys")
+  /// }
+  /// ```
+  ///
   /// - Parameter nodeID: The ``ZDCNode/uuid`` of any node in the tree. An unknown node has no receipts.
   public final func accessReceipts(forNodeID nodeID: String) -> [ZDCAccessReceipt] {
     transaction.poisoning {
@@ -52,6 +58,11 @@ extension ZDCCloudReadTransaction {
   /// Returns the nodes with a dedicated share list, except for the roots of the user's trunks: the tops of trees and
   /// branches of other users that the local user has accepted, and those of the user's own shared branches. Errors poison
   /// the transaction.
+  ///
+  /// ```swift
+  /// let shared = try await tree.read { _, cloud in cloud.sharedTreeRoots() }
+  /// show(shared.compactMap(\.name))
+  /// ```
   public final func sharedTreeRoots() -> [ZDCNode] {
     transaction.poisoning {
       try transaction.zones.zones(localUser: localUser)

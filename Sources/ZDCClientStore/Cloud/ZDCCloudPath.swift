@@ -19,6 +19,11 @@ public struct ZDCCloudPath: Sendable, Hashable {
 
   /// Reads a path that ``path()`` wrote.
   ///
+  /// ```swift
+  /// guard let cloudPath = ZDCCloudPath(path: invitation.cloudPath) else { return }
+  /// print("an invitation of", cloudPath.ownerID)
+  /// ```
+  ///
   /// - Returns: nil if the text is not a path, for example because a part of it is missing.
   public init?(path: String) {
     guard let bytes = ZBase32.decode(path), bytes.first == Self.version else { return nil }
@@ -74,6 +79,13 @@ public struct ZDCGraftInvite: Sendable, Hashable, Codable {
   public let cloudPath: ZDCCloudPath
 
   /// Creates an invite from the two parts of an invitation.
+  ///
+  /// ```swift
+  /// guard let cloudPath = ZDCCloudPath(path: invitation.cloudPath) else { return }
+  /// let invite = ZDCGraftInvite(cloudID: invitation.cloudID, cloudPath: cloudPath)
+  /// try cloud.graftNode(
+  ///   withLocalPath: path, remoteCloudPath: invite.cloudPath, remoteCloudID: invite.cloudID, remoteUser: sender)
+  /// ```
   public init(cloudID: String, cloudPath: ZDCCloudPath) {
     self.cloudID = cloudID
     self.cloudPath = cloudPath

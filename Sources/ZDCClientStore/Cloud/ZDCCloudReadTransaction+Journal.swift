@@ -19,6 +19,11 @@ extension ZDCCloudReadTransaction {
   }
 
   /// Returns the entry; nil if there is none, or if it was evicted (``ZDCJournalLimits``).
+  ///
+  /// ```swift
+  /// guard let known = cloud.mergeJournalEntry(id: entry.id) else { return }  // the journal is bounded
+  /// print(known.kind)
+  /// ```
   public final func mergeJournalEntry(id: UUID) -> ZDCMergeJournalEntry? {
     transaction.poisoning { try transaction.journal.entry(id, of: journalOwner) } ?? nil
   }

@@ -29,16 +29,29 @@ extension ZDCCloudReadTransaction {
   }
 
   /// Returns the collection of the object that is linked to the node; nil if the node is not linked.
+  ///
+  /// ```swift
+  /// if cloud.linkedCollection(forNodeID: node.uuid) == "tasks" { refreshRow(node.uuid) }
+  /// ```
   public final func linkedCollection(forNodeID nodeID: String) -> String? {
     linkedCollectionAndKey(forNodeID: nodeID)?.collection
   }
 
   /// Returns the key of the object that is linked to the node; nil if the node is not linked.
+  ///
+  /// ```swift
+  /// if let key = cloud.linkedKey(forNodeID: node.uuid) { refreshList([key]) }
+  /// ```
   public final func linkedKey(forNodeID nodeID: String) -> String? {
     linkedCollectionAndKey(forNodeID: nodeID)?.key
   }
 
   /// Returns whether an object is linked to the node.
+  ///
+  /// ```swift
+  /// let isNew = !cloud.isNodeLinked(node.uuid)
+  /// if isNew { askToDownload(node) }
+  /// ```
   public final func isNodeLinked(_ nodeID: String) -> Bool {
     linkedCollectionAndKey(forNodeID: nodeID) != nil
   }
@@ -56,11 +69,21 @@ extension ZDCCloudReadTransaction {
   }
 
   /// Returns the object that is linked to the node at that path; nil if there is no such node or no link.
+  ///
+  /// ```swift
+  /// let path = ZDCTreesystemPath(pathComponents: ["Groceries", "milk"])
+  /// if let task = cloud.linkedObject(forPath: path) as? Task { show([task.title]) }
+  /// ```
   public final func linkedObject(forPath path: ZDCTreesystemPath) -> Any? {
     node(path: path).flatMap { linkedObject(forNodeID: $0.uuid) }
   }
 
   /// Returns the ``ZDCNode/uuid`` of the node that is linked to the object; nil if none is.
+  ///
+  /// ```swift
+  /// guard let nodeID = cloud.linkedNodeID(forKey: task.uuid, inCollection: "tasks") else { return }
+  /// cloud.queueDataUpload(forNodeID: nodeID, withChangeset: nil)
+  /// ```
   public final func linkedNodeID(forKey key: String, inCollection collection: String) -> String? {
     transaction.poisoning { () -> String? in
       let removed = transaction.cloudState.removedLinks.first { $0.key == key && $0.collection == collection }

@@ -30,8 +30,8 @@ extension ZDCCloudReadTransaction {
     } ?? []
   }
 
-  /// Returns the unfinished puts of a node's children, oldest first. In a chat, they
-  /// have to arrive before the next message.
+  /// Returns the unfinished puts of a node's children, oldest first. In a chat, they have to arrive before
+  /// the next message.
   ///
   /// ```swift
   /// let earlier = cloud.pendingPutOperations(withParentID: folder.uuid)
@@ -45,6 +45,11 @@ extension ZDCCloudReadTransaction {
   }
 
   /// Returns the queued operations of a node, oldest first.
+  ///
+  /// ```swift
+  /// let waiting = cloud.pendingOperations(forNodeID: node.uuid)
+  /// show(waiting.map { "\($0.type)" })
+  /// ```
   public final func pendingOperations(forNodeID nodeID: String) -> [ZDCCloudOperation] {
     transaction.poisoning { () -> [ZDCCloudOperation] in
       guard let row = try row(nodeID) else { return [] }
@@ -56,11 +61,20 @@ extension ZDCCloudReadTransaction {
   ///
   /// All operations are in memory. For a count that a view shows, use ``ZDCSyncManager/syncStates(forLocalUserID:)``;
   /// for the reasons why they wait, ``explainQueue()``.
+  ///
+  /// ```swift
+  /// let uploads = cloud.pendingOperations().filter { $0.isPutNodeDataOperation() }
+  /// show(["\(uploads.count) files are not uploaded yet"])
+  /// ```
   public final func pendingOperations() -> [ZDCCloudOperation] {
     transaction.poisoning { try queue().map(transaction.zdcOperation) } ?? []
   }
 
   /// Returns the operation; nil once it is done.
+  ///
+  /// ```swift
+  /// let isSent = cloud.operation(uuid: operation.uuid) == nil
+  /// ```
   public final func operation(uuid: String) -> ZDCCloudOperation? {
     transaction.poisoning { try operationRow(uuid).map(transaction.zdcOperation) } ?? nil
   }

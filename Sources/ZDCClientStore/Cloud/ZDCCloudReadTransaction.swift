@@ -31,6 +31,11 @@ public class ZDCCloudReadTransaction {
   // MARK: Nodes
 
   /// Returns the node with that ``ZDCNode/uuid``; nil if it is not in this tree.
+  ///
+  /// ```swift
+  /// guard let node = cloud.node(id: listNodeID) else { return }  // deleted in the meantime
+  /// show([node.name ?? ""])
+  /// ```
   public final func node(id nodeID: String) -> ZDCNode? {
     find { try row(nodeID) }
   }
@@ -59,11 +64,23 @@ public class ZDCCloudReadTransaction {
   }
 
   /// Returns the child of that name; nil if there is none on this device.
+  ///
+  /// ```swift
+  /// if cloud.node(name: "Archive", parentID: folder.uuid) == nil {
+  ///   let archive = cloud.path(for: folder)?.appendingComponent("Archive")
+  ///   if let archive { try cloud.createNode(withPath: archive) }
+  /// }
+  /// ```
   public final func node(name: String, parentID: String) -> ZDCNode? {
     find { try row(parentID).flatMap { try transaction.nodes.child(of: $0, named: name) } }
   }
 
   /// Returns the parent of a node; nil for the root of a trunk, or if the parent is not in this tree.
+  ///
+  /// ```swift
+  /// let folder = cloud.parentNode(node)
+  /// print(folder?.name ?? "in the trunk")
+  /// ```
   public final func parentNode(_ node: ZDCNode) -> ZDCNode? {
     node.parentID.flatMap { self.node(id: $0) }
   }
@@ -71,6 +88,11 @@ public class ZDCCloudReadTransaction {
   /// Returns the target of a pointer, or the node itself if it is no pointer.
   ///
   /// A pointer that this device follows is already shown as its target. One that it does not follow has no target.
+  ///
+  /// ```swift
+  /// guard let shown = cloud.targetNode(node) else { return }  // a pointer that this device does not follow
+  /// print(shown.cloudDataInfo?.dataSize ?? 0)
+  /// ```
   public final func targetNode(_ node: ZDCNode) -> ZDCNode? {
     self.node(id: node.uuid).flatMap { $0.isPointer ? nil : $0 }
   }
@@ -86,11 +108,19 @@ public class ZDCCloudReadTransaction {
   }
 
   /// Returns the path of a node; nil if it is not in this tree.
+  ///
+  /// ```swift
+  /// if let path = cloud.path(for: node) { print(path.fullPath()) }  // home:/Photos/beach.jpg
+  /// ```
   public final func path(for node: ZDCNode) -> ZDCTreesystemPath? {
     path(forNodeID: node.uuid)
   }
 
   /// Returns the path of a node by its ``ZDCNode/uuid``; nil if it is not in this tree.
+  ///
+  /// ```swift
+  /// show(nodes.compactMap { cloud.path(forNodeID: $0.uuid)?.fullPath() })
+  /// ```
   public final func path(forNodeID nodeID: String) -> ZDCTreesystemPath? {
     transaction.poisoning { try row(nodeID).map(transaction.zdcPath) } ?? nil
   }
@@ -133,6 +163,10 @@ public class ZDCCloudReadTransaction {
   }
 
   /// Returns whether the node has children on this device; false for an unknown node.
+  ///
+  /// ```swift
+  /// if cloud.hasChildren(folder.uuid) { show(["The folder is not empty."]) } else { try cloud.delete(folder) }
+  /// ```
   public final func hasChildren(_ nodeID: String) -> Bool {
     transaction.poisoning {
       try transaction.nodes.hasChildren(uuid: nodeID, localUser: localUser, appTreeID: treeID)
@@ -142,6 +176,10 @@ public class ZDCCloudReadTransaction {
   // MARK: Users
 
   /// Returns the user; nil if this device does not know them.
+  ///
+  /// ```swift
+  /// if let senderID = node.senderID, let sender = cloud.user(id: senderID) { show([sender.displayName]) }
+  /// ```
   public final func user(id userID: String) -> ZDCUser? {
     transaction.user(id: userID)
   }

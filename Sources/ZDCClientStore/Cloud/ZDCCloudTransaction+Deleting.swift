@@ -78,6 +78,10 @@ extension ZDCCloudTransaction {
 
   /// Like ``delete(_:)``.
   ///
+  /// ```swift
+  /// try cloud.delete(folder, with: [.deleteOutdatedNodes, .deleteUnknownNodes])
+  /// ```
+  ///
   /// - Parameters:
   ///   - node: The top of what goes.
   ///   - options: Only ``ZDCDeleteNodeOptions/all``: a delete takes the whole branch.

@@ -5,6 +5,10 @@ package import ZDCTreesystem
 
 extension ZDCCloudReadTransaction {
   /// Returns whether any of the components is marked; false for an unknown node.
+  ///
+  /// ```swift
+  /// let isWaiting = cloud.nodeIsMarkedAsNeedsDownload(node.uuid, components: .data)
+  /// ```
   public final func nodeIsMarkedAsNeedsDownload(_ nodeID: String, components: ZDCNodeComponents) -> Bool {
     transaction.poisoning { () -> Bool in
       guard let row = try row(nodeID) else { return false }
@@ -13,6 +17,10 @@ extension ZDCCloudReadTransaction {
   }
 
   /// Returns the ``ZDCNode/uuid`` of each node for which any of the components is marked, parents before children.
+  ///
+  /// ```swift
+  /// for nodeID in cloud.nodeIDsMarkedAsNeedsDownload(components: .thumbnail) { refreshRow(nodeID) }
+  /// ```
   public final func nodeIDsMarkedAsNeedsDownload(components: ZDCNodeComponents = .all) -> [String] {
     transaction.poisoning {
       try transaction.downloadMarks.nodes(localUser: localUser, treeID: treeID, components: components.rawValue)

@@ -33,6 +33,10 @@ extension ZDCCloudTransaction {
 
   /// Removes entries from the merge journal. Their outcomes stay, and can no longer be undone.
   ///
+  /// ```swift
+  /// try await tree.write { _, cloud in cloud.clearMergeJournal(forNodeID: list.uuid) }
+  /// ```
+  ///
   /// - Parameter nodeID: The ``ZDCNode/uuid`` of the only node whose entries are removed; nil for all nodes of this
   ///   tree.
   public func clearMergeJournal(forNodeID nodeID: String? = nil) {

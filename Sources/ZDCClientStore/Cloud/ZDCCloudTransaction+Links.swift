@@ -31,6 +31,12 @@ extension ZDCCloudTransaction {
 
   /// Removes the object's link. Node and object stay. Does nothing if the object is not linked.
   ///
+  /// ```swift
+  /// if let nodeID = cloud.unlinkKey(task.uuid, inCollection: "tasks"), let node = cloud.node(id: nodeID) {
+  ///   try cloud.delete(node)
+  /// }
+  /// ```
+  ///
   /// - Returns: The ``ZDCNode/uuid`` of the node that was linked; nil if none was.
   @discardableResult
   public func unlinkKey(_ key: String, inCollection collection: String) -> String? {
@@ -42,6 +48,11 @@ extension ZDCCloudTransaction {
   }
 
   /// Removes the node's link. Node and object stay. Does nothing if the node is not linked.
+  ///
+  /// ```swift
+  /// cloud.unlinkNodeID(node.uuid)
+  /// try cloud.linkNodeID(node.uuid, toKey: task.uuid, inCollection: "tasks")
+  /// ```
   public func unlinkNodeID(_ nodeID: String) {
     readWrite.poisoning {
       if let row = try row(nodeID) { try transaction.links.remove(node: row.id) }

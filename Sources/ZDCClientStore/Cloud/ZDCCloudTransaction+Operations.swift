@@ -2,6 +2,12 @@
 
 extension ZDCCloudTransaction {
   /// Returns the operations queued so far in this transaction, in order.
+  ///
+  /// ```swift
+  /// try cloud.createNode(withPath: path)
+  /// let queued = cloud.addedOperations()
+  /// print(queued.count, "operations")
+  /// ```
   public func addedOperations() -> [ZDCCloudOperation] {
     readWrite.poisoning {
       try operations.added.compactMap { try operationRow($0.uuid) }.map(transaction.zdcOperation)

@@ -46,6 +46,11 @@ extension ZDCCloudTransaction {
   ///
   /// Misuse poisons the transaction, as in ``recursiveAddShareItem(_:forUserID:nodeID:)``.
   ///
+  /// ```swift
+  /// let operations = cloud.recursiveRemoveShareItem(forUserID: bobsUserID, nodeID: listNodeID)
+  /// if operations.isEmpty { show(["Bob had no access."]) }
+  /// ```
+  ///
   /// - Parameters:
   ///   - userID: The text of the user's ID.
   ///   - nodeID: The node's ``ZDCNode/uuid``.
@@ -84,6 +89,12 @@ extension ZDCCloudTransaction {
   /// Like ``recursiveRemoveShareItem(forUserID:nodeID:)``, but throws where that poisons the transaction.
   ///
   /// A member may remove themselves without the permission to share.
+  ///
+  /// ```swift
+  /// try await tree.write { _, cloud in
+  ///   _ = try cloud.unshare(nodeID: listNodeID, withUserID: bobsUserID)
+  /// }
+  /// ```
   ///
   /// - Throws: ``ZDCCloudError`` as ``share(nodeID:withUserID:item:)``.
   @discardableResult

@@ -16,6 +16,10 @@ extension ZDCCloudReadTransaction {
 
   /// Calls `block` with each tag of the node, by identifier, until it sets `stop`.
   ///
+  /// ```swift
+  /// try cloud.enumerateTags(forNodeID: node.uuid) { identifier, value, _ in print(identifier, value) }
+  /// ```
+  ///
   /// - Throws: The error of `block`, or of the database.
   public final func enumerateTags(
     forNodeID nodeID: String, with block: (_ identifier: String, _ tag: Any, _ stop: inout Bool) throws -> Void
@@ -46,6 +50,10 @@ extension ZDCCloudTransaction {
   }
 
   /// Removes a tag. Does nothing if the node or the tag does not exist.
+  ///
+  /// ```swift
+  /// cloud.removeTag(forNodeID: node.uuid, withIdentifier: "downloadedETag")
+  /// ```
   public func removeTag(forNodeID nodeID: String, withIdentifier identifier: String) {
     readWrite.poisoning {
       if let row = try row(nodeID) { try transaction.tags.remove(node: row.id, identifier: identifier) }
@@ -53,6 +61,10 @@ extension ZDCCloudTransaction {
   }
 
   /// Removes all tags of a node. Does nothing if the node does not exist.
+  ///
+  /// ```swift
+  /// cloud.removeAllTags(forNodeID: node.uuid)
+  /// ```
   public func removeAllTags(forNodeID nodeID: String) {
     readWrite.poisoning {
       if let row = try row(nodeID) { try transaction.tags.removeAll(node: row.id) }

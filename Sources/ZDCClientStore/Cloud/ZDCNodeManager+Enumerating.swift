@@ -8,6 +8,14 @@ extension ZDCNodeManager {
   // MARK: Children
 
   /// Calls `body` with the uuid of each child until it sets `stop`.
+  ///
+  /// ```swift
+  /// var children = 0
+  /// zdc.nodeManager.enumerateNodeIDs(withParentID: folder.uuid, transaction: transaction) { _, stop in
+  ///   children += 1
+  ///   stop = children == 100
+  /// }
+  /// ```
   public func enumerateNodeIDs(
     withParentID parentID: String, transaction: ZDCReadTransaction,
     using body: (_ nodeID: String, _ stop: inout Bool) throws -> Void
@@ -36,6 +44,14 @@ extension ZDCNodeManager {
   // MARK: Descendants
 
   /// The same as ``recursiveEnumerateNodes(withParentID:transaction:using:)``, with uuids.
+  ///
+  /// ```swift
+  /// var below: [String] = []
+  /// zdc.nodeManager.recursiveEnumerateNodeIDs(
+  ///   withParentID: folder.uuid, transaction: transaction
+  /// ) { nodeID, _, _, _ in below.append(nodeID) }
+  /// try session.diskManager.deleteNodeData(forNodeIDs: below)
+  /// ```
   public func recursiveEnumerateNodeIDs(
     withParentID parentID: String, transaction: ZDCReadTransaction,
     using body: (
@@ -70,6 +86,10 @@ extension ZDCNodeManager {
   // MARK: All nodes
 
   /// Returns the `uuid`s of a user's nodes in all apps' trees, without the roots of the trunks, in no particular order.
+  ///
+  /// ```swift
+  /// let count = zdc.nodeManager.allNodeIDs(withLocalUserID: user.uuid, transaction: transaction).count
+  /// ```
   public func allNodeIDs(
     withLocalUserID localUserID: String, transaction: ZDCReadTransaction
   ) -> [String] {
@@ -91,6 +111,13 @@ extension ZDCNodeManager {
   }
 
   /// Returns the `uuid`s of those nodes of one app's tree that the server has, in no particular order.
+  ///
+  /// ```swift
+  /// let uploaded = Set(
+  ///   zdc.nodeManager.allUploadedNodeIDs(
+  ///     withLocalUserID: user.uuid, treeID: zdc.primaryTreeID, transaction: transaction))
+  /// let isUploaded = uploaded.contains(node.uuid)
+  /// ```
   public func allUploadedNodeIDs(
     withLocalUserID localUserID: String, treeID: String, transaction: ZDCReadTransaction
   ) -> [String] {

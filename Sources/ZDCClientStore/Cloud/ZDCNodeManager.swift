@@ -15,11 +15,21 @@ public struct ZDCNodeManager: Sendable {
   // MARK: One node
 
   /// Returns the path of a node; nil if it is not on this device.
+  ///
+  /// ```swift
+  /// let path = zdc.nodeManager.path(for: node, transaction: transaction)
+  /// print(path?.fullPath() ?? "deleted")
+  /// ```
   public func path(for node: ZDCNode, transaction: ZDCReadTransaction) -> ZDCTreesystemPath? {
     transaction.poisoning { try transaction.nodes.node(uuid: node.uuid).map(transaction.zdcPath) } ?? nil
   }
 
   /// Returns the root of a trunk; nil if its tree has not been pulled yet.
+  ///
+  /// ```swift
+  /// let inbox = zdc.nodeManager.trunkNode(
+  ///   forLocalUserID: user.uuid, treeID: zdc.primaryTreeID, trunk: .inbox, transaction: transaction)
+  /// ```
   public func trunkNode(
     forLocalUserID localUserID: String, treeID: String, trunk: ZDCTreesystemTrunk, transaction: ZDCReadTransaction
   ) -> ZDCTrunkNode? {
@@ -27,6 +37,10 @@ public struct ZDCNodeManager: Sendable {
   }
 
   /// Returns the root of the trunk that the node is below; nil if the node is not on this device.
+  ///
+  /// ```swift
+  /// let top = zdc.nodeManager.trunkNode(for: node, transaction: transaction)
+  /// ```
   public func trunkNode(for node: ZDCNode, transaction: ZDCReadTransaction) -> ZDCTrunkNode? {
     transaction.poisoning { () -> ZDCTrunkNode? in
       guard let row = try transaction.nodes.node(uuid: node.uuid) else { return nil }
@@ -65,6 +79,10 @@ public struct ZDCNodeManager: Sendable {
   }
 
   /// Returns whether the node has children on this device; false for an unknown node.
+  ///
+  /// ```swift
+  /// let isFolder = zdc.nodeManager.hasChildren(node.uuid, transaction: transaction)
+  /// ```
   public func hasChildren(_ nodeID: String, transaction: ZDCReadTransaction) -> Bool {
     transaction.poisoning { () -> Bool in
       guard let row = try transaction.nodes.node(uuid: nodeID) else { return false }
@@ -75,6 +93,10 @@ public struct ZDCNodeManager: Sendable {
   // MARK: Finding
 
   /// Returns the child of that name; nil if there is none on this device. The name need not be normalised.
+  ///
+  /// ```swift
+  /// let archive = zdc.nodeManager.findNode(withName: "Archive", parentID: folder.uuid, transaction: transaction)
+  /// ```
   public func findNode(withName name: String, parentID: String, transaction: ZDCReadTransaction) -> ZDCNode? {
     transaction.poisoning { () -> ZDCNode? in
       guard let parent = try transaction.nodes.node(uuid: parentID) else { return nil }
@@ -83,6 +105,11 @@ public struct ZDCNodeManager: Sendable {
   }
 
   /// Returns the node at a path of a user's tree; nil if there is none on this device, or if the user is not local.
+  ///
+  /// ```swift
+  /// let note = zdc.nodeManager.findNode(
+  ///   withPath: path, localUserID: user.uuid, treeID: zdc.primaryTreeID, transaction: transaction)
+  /// ```
   public func findNode(
     withPath path: ZDCTreesystemPath, localUserID: String, treeID: String, transaction: ZDCReadTransaction
   ) -> ZDCNode? {
@@ -90,6 +117,11 @@ public struct ZDCNodeManager: Sendable {
   }
 
   /// Returns the node with a ``ZDCNode/cloudID`` in a user's tree; nil if there is none on this device.
+  ///
+  /// ```swift
+  /// let cover = zdc.nodeManager.findNode(
+  ///   withCloudID: invitation.cloudID, localUserID: user.uuid, treeID: zdc.primaryTreeID, transaction: transaction)
+  /// ```
   public func findNode(
     withCloudID cloudID: String, localUserID: String, treeID: String, transaction: ZDCReadTransaction
   ) -> ZDCNode? {

@@ -86,6 +86,10 @@ public final class ZDCDatabaseConnection: Sendable {
   }
 
   /// Reads without blocking; another name for the asynchronous `read`.
+  ///
+  /// ```swift
+  /// let count = try await connection.asyncRead { try $0.numberOfKeys(inCollection: "tasks") }
+  /// ```
   public func asyncRead<T: Sendable>(
     _ body: @escaping @Sendable (ZDCReadTransaction) throws -> T
   ) async throws -> T {
@@ -152,6 +156,10 @@ public final class ZDCDatabaseConnection: Sendable {
   }
 
   /// Writes; another name for the asynchronous `write`.
+  ///
+  /// ```swift
+  /// try await connection.asyncReadWrite { $0.removeObject(forKey: taskID, inCollection: "tasks") }
+  /// ```
   @discardableResult
   public func asyncReadWrite<T: Sendable>(
     _ body: @Sendable (ZDCReadWriteTransaction) throws -> T

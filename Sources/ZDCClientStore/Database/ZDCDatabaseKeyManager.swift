@@ -42,6 +42,13 @@ public final class ZDCDatabaseKeyManager: Sendable {
 
   /// Creates and stores a key.
   ///
+  /// ```swift
+  /// let keys = zdc.databaseKeyManager
+  /// let key = try keys.isConfigured ? keys.unlock() : keys.createKey()
+  /// let session = try zdc.unlockOrCreateDatabase(ZDCDatabaseConfig(encryptionKey: key))
+  /// start(session)
+  /// ```
+  ///
   /// - Returns: The key for ``ZDCDatabaseConfig``.
   /// - Throws: `ZDCError` with `keyAlreadyConfigured`; `keyMissing` if a database already exists, which no new key
   ///   could open.
@@ -154,6 +161,11 @@ extension ZDCDatabaseKeyManager {
 
   /// Returns the key like ``unlock()``; creates it on first launch.
   ///
+  /// ```swift
+  /// let key = try zdc.databaseKeyManager.unlockUsingKeychain()
+  /// start(try zdc.unlockOrCreateDatabase(ZDCDatabaseConfig(encryptionKey: key)))
+  /// ```
+  ///
   /// - Throws: The errors of ``unlock()``, and `keyMissing` if there is a database but no key.
   public func unlockUsingKeychain() throws -> Data {
     try configureIfNeeded()
@@ -169,6 +181,11 @@ extension ZDCDatabaseKeyManager {
   }
 
   /// Stores the key under a pass-phrase; creates a key if there is none.
+  ///
+  /// ```swift
+  /// _ = try zdc.databaseKeyManager.unlockUsingKeychain()
+  /// try zdc.databaseKeyManager.createPassphraseEntry(passphrase)
+  /// ```
   ///
   /// - Throws: The errors of ``createKey(passphrase:)`` and of ``changePassphrase(from:to:)``.
   public func createPassphraseEntry(_ passphrase: String) throws {
@@ -195,6 +212,15 @@ extension ZDCDatabaseKeyManager {
   }
 
   /// Returns the key like ``unlock(passphrase:)``.
+  ///
+  /// ```swift
+  /// do {
+  ///   let key = try zdc.databaseKeyManager.unlockUsingPassphrase(typed)
+  ///   start(try zdc.unlockOrCreateDatabase(ZDCDatabaseConfig(encryptionKey: key)))
+  /// } catch let error as ZDCError where error.code == .wrongPassphrase {
+  ///   askAgain()
+  /// }
+  /// ```
   ///
   /// - Throws: The errors of ``unlock(passphrase:)``.
   public func unlockUsingPassphrase(_ passphrase: String) throws -> Data {

@@ -45,6 +45,10 @@ extension ZDCReadTransaction {
   }
 
   /// Returns whether there is an object. Errors poison the transaction.
+  ///
+  /// ```swift
+  /// if !transaction.hasObject(forKey: taskID, inCollection: "tasks") { askToDownload(node) }
+  /// ```
   public final func hasObject(forKey key: String, inCollection collection: String) -> Bool {
     if let known = frameworkObject(forKey: key, inCollection: collection) { return known != nil }
     return poisoning { try objects.contains(key: key, inCollection: collection) } ?? false
@@ -52,12 +56,20 @@ extension ZDCReadTransaction {
 
   /// Returns all keys of a collection, sorted.
   ///
+  /// ```swift
+  /// refreshList(try transaction.keys(inCollection: "tasks"))
+  /// ```
+  ///
   /// - Throws: The error of the database.
   public final func keys(inCollection collection: String) throws -> [String] {
     try objects.keys(inCollection: collection)
   }
 
   /// Returns the number of objects in a collection; 0 for a collection without objects.
+  ///
+  /// ```swift
+  /// let isEmpty = try transaction.numberOfKeys(inCollection: "tasks") == 0
+  /// ```
   ///
   /// - Throws: The error of the database.
   public final func numberOfKeys(inCollection collection: String) throws -> Int {
@@ -133,6 +145,10 @@ extension ZDCReadWriteTransaction {
 
   /// Removes all objects of the collection, and deletes the nodes that are linked to them. Errors poison the
   /// transaction.
+  ///
+  /// ```swift
+  /// try await connection.write { $0.removeAllObjects(inCollection: "drafts") }
+  /// ```
   public func removeAllObjects(inCollection collection: String) {
     for key in poisoning({ try keys(inCollection: collection) }) ?? [] {
       removeObject(forKey: key, inCollection: collection)

@@ -64,6 +64,14 @@ public struct ZDCCloudOperation: Sendable, Hashable, Identifiable {
   /// Adds a dependency: this operation is not sent before the other one.
   ///
   /// Takes effect with `modifyOperation(_:)`.
+  ///
+  /// ```swift
+  /// let earlier = cloud.pendingPutOperations(withParentID: folder.uuid)
+  /// for var later in cloud.pendingOperations(forNodeID: node.uuid) {
+  ///   for operation in earlier { later.addDependency(operation) }
+  ///   try cloud.modifyOperation(later)
+  /// }
+  /// ```
   public mutating func addDependency(_ operation: ZDCCloudOperation) {
     dependencies.insert(operation.uuid)
   }
@@ -86,9 +94,17 @@ public struct ZDCCloudOperation: Sendable, Hashable, Identifiable {
   public func isPutNodeRcrdOperation() -> Bool { putType == .node_Rcrd }
 
   /// Returns whether this operation sends the node's content.
+  ///
+  /// ```swift
+  /// let uploads = cloud.pendingOperations(forNodeID: node.uuid).filter { $0.isPutNodeDataOperation() }
+  /// ```
   public func isPutNodeDataOperation() -> Bool { putType == .node_Data }
 
   /// Returns whether both operations do the same to the same node.
+  ///
+  /// ```swift
+  /// let others = cloud.pendingOperations().filter { $0.hasSameTarget(operation) && $0.uuid != operation.uuid }
+  /// ```
   public func hasSameTarget(_ other: ZDCCloudOperation) -> Bool {
     (localUserID, treeID, nodeID) == (other.localUserID, other.treeID, other.nodeID) && type == other.type
       && putType == other.putType

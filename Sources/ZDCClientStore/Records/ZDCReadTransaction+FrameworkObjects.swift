@@ -9,12 +9,21 @@ public let kZDCCollection_Users = "ZDCUsers"
 extension ZDCReadTransaction {
   /// Returns the node with that ``ZDCNode/uuid``, of any local user and tree; nil if it is not on this device. Errors
   /// poison the transaction.
+  ///
+  /// ```swift
+  /// let node = try await connection.read { $0.node(id: listNodeID) }
+  /// ```
   public final func node(id nodeID: String) -> ZDCNode? {
     poisoning { try nodes.node(uuid: nodeID).map(zdcNode) } ?? nil
   }
 
   /// Returns the user, with what this device knows about their identity; nil if this device has not met them: see
   /// `ZDCUserManager.fetchUser(id:for:)`. Errors poison the transaction.
+  ///
+  /// ```swift
+  /// let bob = try await connection.read { $0.user(id: bobsUserID) }
+  /// show([bob?.displayName ?? "unknown"])
+  /// ```
   public final func user(id userID: String) -> ZDCUser? {
     poisoning { () -> ZDCUser? in
       guard let id = UserID(text: userID) else { return nil }
@@ -39,6 +48,11 @@ extension ZDCReadTransaction {
   }
 
   /// Returns the account; nil if it is not on this device. Errors poison the transaction.
+  ///
+  /// ```swift
+  /// let owner = transaction.localUser(id: node.localUserID)
+  /// show([owner?.displayName ?? ""])
+  /// ```
   public final func localUser(id localUserID: String) -> ZDCLocalUser? {
     poisoning { () -> ZDCLocalUser? in
       guard let id = UserID(text: localUserID), let row = try localUsers.user(id), row.state == .ready else {

@@ -18,6 +18,11 @@ public struct ZDCArray<Element: Hashable & Codable & Sendable>: Sendable {
   private var before: [Element]?
 
   /// Creates an array with the elements of a sequence.
+  ///
+  /// ```swift
+  /// var tags = ZDCArray(["red", "green"])
+  /// tags.append("blue")
+  /// ```
   public init(_ elements: some Sequence<Element>) {
     rawArray = Array(elements)
   }
@@ -130,6 +135,12 @@ extension ZDCArray: ZDCSyncable {
   }
 
   /// Returns the changes from `old` to this value; nil if there are none.
+  ///
+  /// ```swift
+  /// var edited = ZDCArray(["red"])
+  /// edited.append("green")
+  /// let changeset = try edited.changeset(since: ZDCArray(["red"]))
+  /// ```
   public func changeset(since old: Self) throws(ZDCSyncableError) -> ZDCChangeset? {
     guard rawArray != old.rawArray else { return nil }
     return ZDCChangeset(try OrderChange(from: Occurrence.all(old.rawArray), to: Occurrence.all(rawArray)).tree())

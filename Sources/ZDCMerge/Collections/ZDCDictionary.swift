@@ -22,6 +22,12 @@ public struct ZDCDictionary<Key: Hashable & Codable & Sendable, Value: Codable &
   }
 
   /// The value of a key. Setting nil removes the key.
+  ///
+  /// ```swift
+  /// var ratings: ZDCDictionary = ["milk": 3]
+  /// ratings["bread"] = 5
+  /// ratings["milk"] = nil
+  /// ```
   public subscript(key: Key) -> Value? {
     get { rawDictionary[key] }
     _modify {
@@ -49,6 +55,11 @@ public struct ZDCDictionary<Key: Hashable & Codable & Sendable, Value: Codable &
   /// The values, in no particular order.
   public var values: Dictionary<Key, Value>.Values { rawDictionary.values }
 
+  /// ```swift
+  /// var ratings: ZDCDictionary = ["milk": 3]
+  /// let old = ratings.removeValue(forKey: "milk")  // 3
+  /// ```
+  ///
   /// - Returns: The previous value.
   @discardableResult
   public mutating func removeValue(forKey key: Key) -> Value? {

@@ -27,6 +27,10 @@ public struct ZDCOrderedDictionary<Key: Hashable & Codable & Sendable, Value: Co
   public init() {}
 
   /// Creates a dictionary from pairs. A key that appears more than once has its first position and its last value.
+  ///
+  /// ```swift
+  /// let rows = ZDCOrderedDictionary([("a", "milk"), ("b", "bread")])
+  /// ```
   public init(_ pairs: some Sequence<(Key, Value)>) {
     for (key, value) in pairs { content.set(value, forKey: key) }
   }
@@ -55,6 +59,11 @@ public struct ZDCOrderedDictionary<Key: Hashable & Codable & Sendable, Value: Co
 
   /// Stores a value. A new key is inserted at the index, or at the end if the index is beyond it. An existing key keeps
   /// its position.
+  ///
+  /// ```swift
+  /// var rows: ZDCOrderedDictionary = ["a": "milk", "b": "bread"]
+  /// rows.insert("tea", forKey: "c", at: 0)  // rows.keys == ["c", "a", "b"]
+  /// ```
   public mutating func insert(_ value: Value, forKey key: Key, at index: Int) {
     change {
       if $0.values.updateValue(value, forKey: key) == nil { $0.order.insert(key, at: Swift.min(index, $0.order.count)) }
@@ -62,6 +71,11 @@ public struct ZDCOrderedDictionary<Key: Hashable & Codable & Sendable, Value: Co
   }
 
   /// Moves a key.
+  ///
+  /// ```swift
+  /// var rows: ZDCOrderedDictionary = ["a": "milk", "b": "bread", "c": "tea"]
+  /// rows.move(from: 2, to: 0)  // rows.keys == ["c", "a", "b"]
+  /// ```
   ///
   /// - Parameters:
   ///   - source: An index of the dictionary.
@@ -89,6 +103,11 @@ public struct ZDCOrderedDictionary<Key: Hashable & Codable & Sendable, Value: Co
   }
 
   /// Returns the position of a key; nil if it is absent. Takes time in proportion to the number of keys.
+  ///
+  /// ```swift
+  /// var rows: ZDCOrderedDictionary = ["a": "milk", "b": "bread"]
+  /// if let index = rows.firstIndex(ofKey: "b") { rows.move(from: index, to: 0) }
+  /// ```
   public func firstIndex(ofKey key: Key) -> Int? { content.order.firstIndex(of: key) }
 }
 

@@ -33,6 +33,11 @@ public struct ZDCOrderedSet<Element: Hashable & Codable & Sendable>: Sendable {
 
   /// Appends a member.
   ///
+  /// ```swift
+  /// var guests: ZDCOrderedSet = ["Alice"]
+  /// let isNew = guests.append("Bob")  // true; false if Bob was there already
+  /// ```
+  ///
   /// - Returns: Whether it is new; an existing member keeps its position.
   @discardableResult
   public mutating func append(_ member: Element) -> Bool {
@@ -40,6 +45,11 @@ public struct ZDCOrderedSet<Element: Hashable & Codable & Sendable>: Sendable {
   }
 
   /// Inserts a member at an index of the set, or at its end.
+  ///
+  /// ```swift
+  /// var guests: ZDCOrderedSet = ["Alice", "Bob"]
+  /// guests.insert("Carol", at: 1)
+  /// ```
   ///
   /// - Returns: Whether it is new; an existing member keeps its position.
   @discardableResult
@@ -60,6 +70,11 @@ public struct ZDCOrderedSet<Element: Hashable & Codable & Sendable>: Sendable {
   }
 
   /// Moves a member.
+  ///
+  /// ```swift
+  /// var guests: ZDCOrderedSet = ["Alice", "Bob"]
+  /// guests.move(from: 1, to: 0)
+  /// ```
   ///
   /// - Parameters:
   ///   - source: An index of the set.

@@ -27,6 +27,11 @@ public struct ZDCSet<Element: Hashable & Codable & Sendable>: Sendable {
   /// Returns whether the element is a member.
   public func contains(_ member: Element) -> Bool { rawSet.contains(member) }
 
+  /// ```swift
+  /// var tags: ZDCSet = ["red"]
+  /// let isNew = tags.insert("blue")  // true
+  /// ```
+  ///
   /// - Returns: Whether the member is new.
   @discardableResult
   public mutating func insert(_ member: Element) -> Bool {

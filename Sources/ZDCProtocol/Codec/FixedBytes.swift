@@ -132,6 +132,10 @@ extension Bytes16: CustomStringConvertible {
   public var text: String { ZBase32.encode(bytes) }
 
   /// Decodes the form of ``text``. Returns nil if it is not canonical.
+  ///
+  /// ```swift
+  /// let isForNode = ZDCNodeID(text: node.cloudID) != nil
+  /// ```
   public init?(text: some StringProtocol) {
     guard let bytes = ZBase32.decode(text, byteCount: 16) else { return nil }
     self.init(bytes)

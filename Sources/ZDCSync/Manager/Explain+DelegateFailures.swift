@@ -5,6 +5,12 @@ internal import ZDCProtocol
 extension ZDCCloudReadTransaction {
   /// Returns the tree's delegate calls that threw and will be repeated, longest-waiting first. This includes calls for
   /// new nodes, which this device does not show for that reason.
+  ///
+  /// ```swift
+  /// for failure in try await tree.read({ _, cloud in cloud.explainDelegateFailures() }) {
+  ///   print(failure)
+  /// }
+  /// ```
   public final func explainDelegateFailures(limit: Int = 1_000) -> [ZDCDelegateFailure] {
     transaction.poisoning {
       let zones = try transaction.zones.zones(localUser: localUser).filter { $0.appTreeID == treeID }

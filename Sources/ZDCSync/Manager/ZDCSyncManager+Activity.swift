@@ -21,6 +21,11 @@ extension ZDCSyncManager {
   }
 
   /// Returns whether this process is pulling or sending data of the user.
+  ///
+  /// ```swift
+  /// let isActive = session.syncManager.isPullingOrPushingChanges(forLocalUserID: user.uuid)
+  /// banner.isHidden = !isActive
+  /// ```
   public func isPullingOrPushingChanges(forLocalUserID localUserID: String) -> Bool {
     isPullingChanges(forLocalUserID: localUserID) || isPushingChanges(forLocalUserID: localUserID)
   }
@@ -45,12 +50,20 @@ extension ZDCSyncManager {
   /// Aborts the running pull, if any. Data that it has fetched is kept, and the next pull continues from there.
   ///
   /// The engine may begin the next pull at any time, for example at the next event of the server.
+  ///
+  /// ```swift
+  /// await session.syncManager.abortPull(forLocalUserID: user.uuid)
+  /// ```
   public func abortPull(forLocalUserID localUserID: String) async {
     await known(localUserID)?.abort(.pull)
   }
 
   /// Cancels the running push and its uploads. The operations stay in the queue and are sent again at the next
   /// opportunity, which may be immediately: see ``pausePush(forLocalUserID:andAbortUploads:)``.
+  ///
+  /// ```swift
+  /// await session.syncManager.abortOperations(forLocalUserID: user.uuid)  // they stay queued, and are sent later
+  /// ```
   public func abortOperations(forLocalUserID localUserID: String) async {
     guard let engine = known(localUserID) else { return }
     await engine.cancelUploads()

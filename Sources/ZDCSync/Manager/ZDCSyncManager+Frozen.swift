@@ -5,6 +5,12 @@ public import ZDCProtocol
 extension ZDCSyncManager {
   /// Returns the local user's frozen trees (PROTOCOL 3.7, class 1).
   ///
+  /// ```swift
+  /// for zone in try await session.syncManager.frozenZones(localUserID: user.uuid) {
+  ///   print(zone.trunk, zone.error.explanation)
+  /// }
+  /// ```
+  ///
   /// - Throws: ``ZDCError``: `localUserNotFound`, or `localUserNotReady` for an account whose creation has not
   ///   finished.
   public func frozenZones(localUserID: String) async throws -> [ZDCFrozenZone] {

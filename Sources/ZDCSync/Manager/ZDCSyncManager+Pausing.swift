@@ -35,6 +35,12 @@ extension ZDCSyncManager {
   /// Resumes sending, in whichever process syncs. Ends one pause of this object or, if it has none, those of other
   /// processes and of earlier launches.
   ///
+  /// ```swift
+  /// try await session.syncManager.pausePush(forLocalUserID: user.uuid)
+  /// try copyDatabase(at: zdc.databasePath)
+  /// try await session.syncManager.resumePush(forLocalUserID: user.uuid)
+  /// ```
+  ///
   /// - Throws: ``ZDCError``: `localUserNotFound` or `localUserNotReady`. The error of the database.
   public func resumePush(forLocalUserID localUserID: String) async throws {
     if takeBackPause(localUserID) { try await setPause(nil, localUserID) }
@@ -63,6 +69,10 @@ extension ZDCSyncManager {
   ///
   /// If one of them cannot be paused, its error is thrown and the users before it stay paused.
   ///
+  /// ```swift
+  /// try await session.syncManager.pausePushForAllLocalUsers(andAbortUploads: true)  // on a metered network
+  /// ```
+  ///
   /// - Throws: The errors of ``pausePush(forLocalUserID:andAbortUploads:)``.
   public func pausePushForAllLocalUsers(andAbortUploads abort: Bool = false) async throws {
     for user in try await users.allLocalUserIDs() { try await pausePush(forLocalUserID: user, andAbortUploads: abort) }
@@ -78,6 +88,10 @@ extension ZDCSyncManager {
   // MARK: Reading the state
 
   /// Returns whether the user's pushes are paused, whichever process paused them.
+  ///
+  /// ```swift
+  /// banner.isHidden = try await !session.syncManager.isPushPaused(forLocalUserID: user.uuid)
+  /// ```
   ///
   /// - Throws: ``ZDCError``: `localUserNotFound` or `localUserNotReady`. The error of the database.
   public func isPushPaused(forLocalUserID localUserID: String) async throws -> Bool {

@@ -23,6 +23,12 @@ extension ZDCSyncManager {
   /// Anyone can name a user in an access list, so an offer means nothing by itself. Accept a tree only because its owner
   /// told the user about it.
   ///
+  /// ```swift
+  /// for offer in try await session.syncManager.offeredTrees(forLocalUserID: user.uuid) {
+  ///   print(offer.id)
+  /// }
+  /// ```
+  ///
   /// - Returns: The trees that were not accepted yet, up to 100.
   /// - Throws: `ZDCServerError`, `ZDCTransportError`.
   public func offeredTrees(forLocalUserID localUserID: String) async throws -> [ZDCOfferedTree] {
@@ -96,6 +102,11 @@ extension ZDCSyncManager {
   /// after a removal. Without either, each node gets a new key when it is written next.
   ///
   /// It pulls nothing and sends a commit for each thousand nodes. If it is interrupted, calling it again continues.
+  ///
+  /// ```swift
+  /// let replaced = try await session.syncManager.replaceOldKeys(forLocalUserID: user.uuid)
+  /// print(replaced, "nodes have new keys")
+  /// ```
   ///
   /// - Returns: The number of nodes that still have old keys: those that this device cannot read, and those of trees that
   ///   are paused or frozen.

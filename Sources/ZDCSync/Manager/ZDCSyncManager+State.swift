@@ -21,6 +21,12 @@ extension ZDCSyncManager {
   ///
   /// Consecutive equal states are delivered once. A slow reader gets the newest state, and never misses the last one.
   /// The sequence ends when the framework is closed. For an observable object see ``ZDCSyncStatusModel``.
+  ///
+  /// ```swift
+  /// for try await state in session.syncManager.syncStates(forLocalUserID: user.uuid) {
+  ///   banner.isHidden = !state.isOffline
+  /// }
+  /// ```
   public func syncStates(forLocalUserID localUserID: String) -> ZDCDatabaseValues<ZDCSyncState> {
     let connection = database.roDatabaseConnection
     return ZDCDatabaseValues {

@@ -10,6 +10,11 @@ extension ZDCSyncManager {
   ///
   /// A grafted branch that the server does not let the user read is one of them, with the code `inviteNotAuthorized`.
   ///
+  /// ```swift
+  /// let damaged = try await session.syncManager.unreadableNodes(localUserID: user.uuid)
+  /// if !damaged.isEmpty { show(["\(damaged.count) items cannot be opened."]) }
+  /// ```
+  ///
   /// - Parameters:
   ///   - localUserID: The account whose trees are searched.
   ///   - limit: Maximum number of nodes of each tree.

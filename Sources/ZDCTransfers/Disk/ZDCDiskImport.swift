@@ -40,16 +40,33 @@ public final class ZDCDiskImport: Sendable {
   }
 
   /// Creates an import of data in memory. It is sealed on the way to the disk, under a dedicated key.
+  ///
+  /// ```swift
+  /// try session.diskManager.importNodeThumbnail(ZDCDiskImport(cleartextData: jpeg), for: node)
+  /// ```
   public init(cleartextData: Data) {
     source = .cleartext(.memory([UInt8](cleartextData)))
   }
 
   /// Creates an import of a cleartext file of any size. The file is read in slices and left unchanged.
+  ///
+  /// ```swift
+  /// let photo = ZDCDiskImport(cleartextFileURL: imageURL)
+  /// photo.storePersistently = true
+  /// try session.diskManager.importNodeData(photo, for: node)
+  /// ```
   public init(cleartextFileURL: URL) {
     source = .cleartextFile(cleartextFileURL)
   }
 
   /// Creates an import of a sealed file, for example a download. The file is linked, or else copied, and left in place.
+  ///
+  /// ```swift
+  /// let (info, file) = try await session.downloadManager.downloadNodeData(node)
+  /// let download = ZDCDiskImport(cryptoFile: file)
+  /// download.eTag = info.eTag
+  /// try session.diskManager.importNodeData(download, for: node)
+  /// ```
   public init(cryptoFile: ZDCCryptoFile) {
     source = .cryptoFile(cryptoFile)
   }

@@ -26,6 +26,10 @@ extension ZDCDiskManager {
   }
 
   /// Returns whether the user's main avatar is stored.
+  ///
+  /// ```swift
+  /// if !session.diskManager.hasUserAvatar(bobsUserID) { refreshCell() }
+  /// ```
   public func hasUserAvatar(_ userID: String) -> Bool { has(.avatar(userID, nil)) }
 
   /// Returns whether the avatar of one of the user's identities is stored.
@@ -41,6 +45,11 @@ extension ZDCDiskManager {
   }
 
   /// Returns the user's main avatar or its placeholder; nil if neither is stored.
+  ///
+  /// ```swift
+  /// guard let file = session.diskManager.userAvatar(bob)?.cryptoFile else { return }
+  /// let picture = try ZDCFileConversion.decryptCryptoFile(intoMemory: file)
+  /// ```
   public func userAvatar(_ user: ZDCUser) -> ZDCDiskExport? { export(.avatar(user.uuid, nil)) }
 
   /// Returns the avatar of one of the user's identities, or its placeholder; nil if neither is stored.
@@ -49,6 +58,10 @@ extension ZDCDiskManager {
   }
 
   /// Deletes all avatars of the user.
+  ///
+  /// ```swift
+  /// try session.diskManager.deleteUserAvatar(bobsUserID)
+  /// ```
   ///
   /// - Throws: The error of the database.
   public func deleteUserAvatar(_ userID: String) throws {
@@ -66,6 +79,10 @@ extension ZDCDiskManager {
   }
 
   /// Moves a stored avatar out of the cache, or into it.
+  ///
+  /// ```swift
+  /// try session.diskManager.makeUserAvatarPersistent(true, forUserID: bobsUserID)
+  /// ```
   ///
   /// - Returns: false if there is no entry.
   /// - Throws: The error of the database.

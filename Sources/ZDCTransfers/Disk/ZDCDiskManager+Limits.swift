@@ -70,10 +70,20 @@ extension ZDCDiskManager {
   // MARK: Storage sizes
 
   /// Returns the total size of stored content in bytes, as sealed files; 0 if the database cannot be read.
+  ///
+  /// ```swift
+  /// let disk = session.diskManager
+  /// let total = disk.storageSizeForAllNodeData() + disk.storageSizeForAllNodeThumbnails()
+  /// ```
   public func storageSizeForAllNodeData() -> UInt64 { storageSize(.nodeData, nil) }
   /// Returns the size of content that is kept until the app deletes it, in bytes.
   public func storageSizeForPersistentNodeData() -> UInt64 { storageSize(.nodeData, true) }
   /// Returns the size of content in the cache, in bytes.
+  ///
+  /// ```swift
+  /// let bytes = session.diskManager.storageSizeForCachedNodeData()
+  /// show([Measurement(value: Double(bytes), unit: UnitInformationStorage.bytes).formatted()])
+  /// ```
   public func storageSizeForCachedNodeData() -> UInt64 { storageSize(.nodeData, false) }
   /// Returns the total size of stored thumbnails in bytes, as sealed files; 0 if the database cannot be read.
   public func storageSizeForAllNodeThumbnails() -> UInt64 { storageSize(.nodeThumbnail, nil) }

@@ -30,6 +30,10 @@ extension ZDCDiskManager {
   }
 
   /// Returns whether content is stored for the node.
+  ///
+  /// ```swift
+  /// if !session.diskManager.hasNodeData(node.uuid) { askToDownload(node) }
+  /// ```
   public func hasNodeData(_ nodeID: String) -> Bool { has(.data(nodeID)) }
 
   /// Returns the stored content; nil if there is none.
@@ -50,10 +54,18 @@ extension ZDCDiskManager {
 
   /// Deletes the stored content of a node. The node and its content in the cloud stay.
   ///
+  /// ```swift
+  /// try session.diskManager.deleteNodeData(node.uuid)  // "remove download"
+  /// ```
+  ///
   /// - Throws: The error of the database.
   public func deleteNodeData(_ nodeID: String) throws { try delete([.data(nodeID)]) }
 
   /// Deletes the stored content of several nodes in one transaction.
+  ///
+  /// ```swift
+  /// try session.diskManager.deleteNodeData(forNodeIDs: nodes.map(\.uuid))
+  /// ```
   ///
   /// - Throws: The error of the database; then none is deleted.
   public func deleteNodeData(forNodeIDs nodeIDs: [String]) throws { try delete(nodeIDs.map(DiskOwner.data)) }
@@ -94,9 +106,18 @@ extension ZDCDiskManager {
   public func hasNodeThumbnail(_ nodeID: String) -> Bool { has(.thumbnail(nodeID)) }
 
   /// Returns the thumbnail or its placeholder; nil if neither is stored.
+  ///
+  /// ```swift
+  /// guard let thumbnail = session.diskManager.nodeThumbnail(node)?.cryptoFile else { return }
+  /// let jpeg = try ZDCFileConversion.decryptCryptoFile(intoMemory: thumbnail)
+  /// ```
   public func nodeThumbnail(_ node: ZDCNode) -> ZDCDiskExport? { export(.thumbnail(node.uuid)) }
 
   /// Deletes the stored thumbnail of a node, or its placeholder.
+  ///
+  /// ```swift
+  /// try session.diskManager.deleteNodeThumbnail(node.uuid)
+  /// ```
   ///
   /// - Throws: The error of the database.
   public func deleteNodeThumbnail(_ nodeID: String) throws { try delete([.thumbnail(nodeID)]) }
@@ -109,6 +130,10 @@ extension ZDCDiskManager {
   }
 
   /// Moves the stored thumbnail out of the cache, or into it.
+  ///
+  /// ```swift
+  /// try session.diskManager.makeNodeThumbnailPersistent(true, forNodeID: node.uuid)
+  /// ```
   ///
   /// - Returns: false if there is no entry.
   /// - Throws: The error of the database.

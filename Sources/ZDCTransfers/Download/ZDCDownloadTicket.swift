@@ -38,6 +38,13 @@ public final class ZDCDownloadTicket: Sendable {
   ///
   /// The transfer ends when no other request wants it. The received part of a large transfer is kept for the next
   /// attempt.
+  ///
+  /// ```swift
+  /// let ticket = session.downloadManager.downloadNodeData(node) { info, file, error in
+  ///   if let file { importDocument(file, of: node) }
+  /// }
+  /// cancelButton.action = { ticket.cancel() }
+  /// ```
   public func cancel() {
     let (task, withdrawn) = state.withLock { state in
       state.isCancelled = true

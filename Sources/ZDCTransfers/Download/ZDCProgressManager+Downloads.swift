@@ -5,6 +5,10 @@ extension ZDCProgressManager {
   // MARK: Data and metadata
 
   /// Returns the nodes that have a download in progress.
+  ///
+  /// ```swift
+  /// for nodeID in zdc.progressManager.allDownloadingNodeIDs() { refreshRow(nodeID) }
+  /// ```
   public func allDownloadingNodeIDs() -> Set<String> { downloads { _ in true } }
 
   /// Returns the nodes of a local user that have a download in progress.
@@ -41,6 +45,10 @@ extension ZDCProgressManager {
   }
 
   /// Returns the progress of a download of the node's metadata or thumbnail, whichever parts it includes.
+  ///
+  /// ```swift
+  /// let isLoading = zdc.progressManager.metaDownloadProgress(forNodeID: node.uuid) != nil
+  /// ```
   public func metaDownloadProgress(forNodeID nodeID: String) -> Progress? {
     metaEntry(nodeID, bringing: []).flatMap(progress)
   }
@@ -99,6 +107,10 @@ extension ZDCProgressManager {
   }
 
   /// Returns the progress of the download of a node's data; nil if there is none.
+  ///
+  /// ```swift
+  /// let fraction = zdc.progressManager.dataDownloadProgress(forNodeID: node.uuid)?.fractionCompleted ?? 0
+  /// ```
   public func dataDownloadProgress(forNodeID nodeID: String) -> Progress? {
     progress(.download(DownloadKey(nodeID: nodeID, part: .data)))
   }

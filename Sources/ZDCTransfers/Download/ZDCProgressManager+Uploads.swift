@@ -15,6 +15,10 @@ extension ZDCProgressManager {
   }
 
   /// Returns the nodes that have an upload in progress.
+  ///
+  /// ```swift
+  /// for nodeID in zdc.progressManager.allUploadingNodeIDs() { refreshRow(nodeID) }
+  /// ```
   public func allUploadingNodeIDs() -> Set<String> {
     Set(state.withLock { Array($0.uploads.keys) })
   }
@@ -33,6 +37,11 @@ extension ZDCProgressManager {
 
   /// Returns the progress of an operation's upload; nil while it is not being sent. It completes when the server has
   /// accepted the operation.
+  ///
+  /// ```swift
+  /// let progress = zdc.progressManager.uploadProgress(forOperationUUID: operation.uuid)
+  /// print(progress.map { "\(Int($0.fractionCompleted * 100)) %" } ?? "waiting")
+  /// ```
   public func uploadProgress(forOperationUUID operationUUID: String) -> Progress? {
     progress(.upload(operationUUID))
   }

@@ -175,6 +175,10 @@ public final class ZDCProgressManager: Sendable {
   }
 
   /// Returns the progress of all downloads of a user; see ``uploadProgress(forLocalUserID:)``.
+  ///
+  /// ```swift
+  /// let all = zdc.progressManager.downloadProgress(forLocalUserID: user.uuid)
+  /// ```
   public func downloadProgress(forLocalUserID localUserID: String) -> Progress? {
     total(Total(localUserID: localUserID, isUpload: false)).progress
   }

@@ -12,6 +12,12 @@ extension ZDCFileConversion {
   // MARK: Into a crypto file
 
   /// Like ``encryptCleartextFile(_:toCacheFile:)``, with a completion block.
+  ///
+  /// ```swift
+  /// ZDCFileConversion.encryptCleartextFile(url, toCacheFile: cacheURL) { file, error in
+  ///   if let file { importDocument(file, of: node) }
+  /// }
+  /// ```
   @discardableResult
   public static func encryptCleartextFile(
     _ source: URL, toCacheFile target: URL, completionQueue: DispatchQueue? = nil,
@@ -87,6 +93,12 @@ extension ZDCFileConversion {
   // MARK: Out of a crypto file
 
   /// Like ``decryptCryptoFile(intoMemory:)``, with a completion block.
+  ///
+  /// ```swift
+  /// ZDCFileConversion.decryptCryptoFile(intoMemory: file) { data, error in
+  ///   if let data { show([String(decoding: data, as: UTF8.self)]) }
+  /// }
+  /// ```
   @discardableResult
   public static func decryptCryptoFile(
     intoMemory cryptoFile: ZDCCryptoFile, completionQueue: DispatchQueue? = nil,

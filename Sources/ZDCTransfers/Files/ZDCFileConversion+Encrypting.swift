@@ -22,6 +22,11 @@ extension ZDCFileConversion {
 
   /// Seals bytes in memory into a new cache file.
   ///
+  /// ```swift
+  /// let sealed = try ZDCFileConversion.encryptCleartextData(jpeg, toCacheFile: cacheURL)
+  /// try session.diskManager.importNodeThumbnail(ZDCDiskImport(cryptoFile: sealed), for: node)
+  /// ```
+  ///
   /// - Throws: `ZDCError` with `fileFailure` if `target` exists or cannot be written, or `diskFull`. No file remains
   ///   after an error.
   public static func encryptCleartextData(_ data: Data, toCacheFile target: URL) throws -> ZDCCryptoFile {
@@ -32,6 +37,11 @@ extension ZDCFileConversion {
 
   /// Seals a file of any size, with its sections, into a new cloud file, in constant memory.
   ///
+  /// ```swift
+  /// let sealed = try ZDCFileConversion.encryptCleartextFile(
+  ///   imageURL, toCloudFile: url, metadata: Data(#"{"width":640}"#.utf8), thumbnail: jpeg)
+  /// ```
+  ///
   /// - Throws: as ``encryptCleartextFile(_:toCacheFile:)``; `ZDCSecurityError` with `limitExceeded` for a section above
   ///   16 MiB.
   public static func encryptCleartextFile(
@@ -41,6 +51,11 @@ extension ZDCFileConversion {
   }
 
   /// Seals bytes in memory, with their sections, into a new cloud file.
+  ///
+  /// ```swift
+  /// let sealed = try ZDCFileConversion.encryptCleartextData(
+  ///   try JSONEncoder().encode(task), toCloudFile: url, metadata: nil, thumbnail: jpeg)
+  /// ```
   ///
   /// - Throws: `ZDCError` with `fileFailure` or `diskFull`; `ZDCSecurityError` with `limitExceeded` for a section above
   ///   16 MiB.
@@ -100,6 +115,10 @@ extension ZDCFileConversion {
 
   /// Seals a crypto file's data, with the given sections, into a new cloud file.
   ///
+  /// ```swift
+  /// let sealed = try ZDCFileConversion.convertCacheFile(file, toCloudFile: url, metadata: nil, thumbnail: jpeg)
+  /// ```
+  ///
   /// - Throws: As ``encryptCleartextFile(_:toCloudFile:metadata:thumbnail:)``; `ZDCSecurityError` if the source has
   ///   changed.
   public static func convertCacheFile(
@@ -110,12 +129,20 @@ extension ZDCFileConversion {
 
   /// Seals a crypto file's data into a new cache file, which has no other sections.
   ///
+  /// ```swift
+  /// let cached = try ZDCFileConversion.convertCloudFile(file, toCacheFile: cacheURL)
+  /// ```
+  ///
   /// - Throws: As ``encryptCleartextFile(_:toCacheFile:)``; `ZDCSecurityError` if the source has changed.
   public static func convertCloudFile(_ cryptoFile: ZDCCryptoFile, toCacheFile target: URL) throws -> ZDCCryptoFile {
     try FileSealing(source: .cryptoFile(cryptoFile), format: .cacheFile).write(to: target) { _ in }
   }
 
   /// Seals everything in a crypto file into a new one of the same format, under another key.
+  ///
+  /// ```swift
+  /// let copy = try ZDCFileConversion.reEncryptFile(file, to: url)  // the old key does not open it
+  /// ```
   ///
   /// - Throws: As ``encryptCleartextFile(_:toCacheFile:)``; `ZDCSecurityError` if the source has changed.
   public static func reEncryptFile(_ cryptoFile: ZDCCryptoFile, to target: URL) throws -> ZDCCryptoFile {
@@ -134,6 +161,11 @@ extension ZDCFileConversion {
 extension ZDCFileConversion {
   /// Like ``encryptCleartextFile(_:toCacheFile:)``, off the caller's thread. Cancelling the task or the progress stops
   /// it with a `CancellationError`, and no file remains.
+  ///
+  /// ```swift
+  /// let progress = Progress(totalUnitCount: 1)
+  /// let sealed = try await ZDCFileConversion.encryptCleartextFile(url, toCacheFile: cacheURL, progress: progress)
+  /// ```
   public static func encryptCleartextFile(
     _ source: URL, toCacheFile target: URL, progress: Progress
   ) async throws -> ZDCCryptoFile {

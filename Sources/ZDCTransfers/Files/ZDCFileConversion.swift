@@ -19,17 +19,30 @@ public enum ZDCFileConversion {
 
   /// Returns the file's data. Intended for small files: all of it is in memory.
   ///
+  /// ```swift
+  /// let text = String(decoding: try ZDCFileConversion.decryptCryptoFile(intoMemory: file), as: UTF8.self)
+  /// ```
+  ///
   /// - Throws: `ZDCError` with `fileFailure` if the file cannot be read; `ZDCSecurityError` if it has changed.
   public static func decryptCryptoFile(intoMemory cryptoFile: ZDCCryptoFile) throws -> Data {
     try section(.data, of: cryptoFile)
   }
 
   /// Returns the metadata that travels with the data; empty if there is none.
+  ///
+  /// ```swift
+  /// let metadata = try ZDCFileConversion.decryptMetadata(of: file)
+  /// if metadata.isEmpty { show(["no metadata"]) }
+  /// ```
   public static func decryptMetadata(of cryptoFile: ZDCCryptoFile) throws -> Data {
     try section(.metadata, of: cryptoFile)
   }
 
   /// Returns the thumbnail that travels with the data; empty if there is none.
+  ///
+  /// ```swift
+  /// let thumbnail = try ZDCFileConversion.decryptThumbnail(of: file)
+  /// ```
   public static func decryptThumbnail(of cryptoFile: ZDCCryptoFile) throws -> Data {
     try section(.thumbnail, of: cryptoFile)
   }
@@ -140,6 +153,11 @@ public enum ZDCFileConversion {
   /// Writes the file's data to a stream, which this method opens and closes.
   ///
   /// If this throws, the stream has received a genuine prefix of the data, but not all of it.
+  ///
+  /// ```swift
+  /// guard let stream = OutputStream(url: url, append: false) else { return }
+  /// try ZDCFileConversion.decryptCryptoFile(file, to: stream)
+  /// ```
   ///
   /// - Throws: `ZDCError` with `fileFailure`, whose `underlying` is the stream's error; `ZDCSecurityError`.
   public static func decryptCryptoFile(_ cryptoFile: ZDCCryptoFile, to stream: OutputStream) throws {

@@ -32,17 +32,29 @@ public struct ZDCData: Sendable {
   public var isLatestVersion = true
 
   /// Creates a value without bytes, for a node without content such as a folder.
+  ///
+  /// ```swift
+  /// return ZDCData()  // a folder
+  /// ```
   public init() {
     self.init(data: Data())
   }
 
   /// Creates a value from bytes in memory. Empty content is legal.
+  ///
+  /// ```swift
+  /// return ZDCData(data: try JSONEncoder().encode(task))
+  /// ```
   public init(data: Data) {
     source = .memory(data)
   }
 
   /// Creates a value from a cleartext file of any size. The file is read in slices when it is sent, and never changed
   /// or deleted.
+  ///
+  /// ```swift
+  /// return ZDCData(cleartextFileURL: imageURL)
+  /// ```
   public init(cleartextFileURL: URL) {
     source = .cleartextFile(cleartextFileURL)
   }
@@ -60,6 +72,14 @@ public struct ZDCData: Sendable {
   }
 
   /// Creates a value from a promise that is answered later. The node's upload waits for it; other nodes do not.
+  ///
+  /// ```swift
+  /// let promise = ZDCDataPromise()
+  /// camera.takePicture { jpeg in
+  ///   if let jpeg { promise.fulfill(ZDCData(data: jpeg)) } else { promise.reject() }
+  /// }
+  /// return ZDCData(promise: promise)
+  /// ```
   public init(promise: ZDCDataPromise) {
     source = .promise(promise)
   }

@@ -63,6 +63,11 @@ public final class ZDCDataPromise: Sendable {
   }
 
   /// Answers the promise with content, which may come from another promise.
+  ///
+  /// ```swift
+  /// let promise = ZDCDataPromise()
+  /// promise.fulfill(ZDCData(data: jpeg))
+  /// ```
   public func fulfill(_ result: ZDCData) {
     settle(.success(result))
   }
@@ -73,6 +78,16 @@ public final class ZDCDataPromise: Sendable {
   }
 
   /// Like ``reject()``, with a reason for the status stream.
+  ///
+  /// ```swift
+  /// let promise = ZDCDataPromise { promise in
+  ///   do {
+  ///     promise.fulfill(ZDCData(data: try Data(contentsOf: imageURL)))
+  ///   } catch {
+  ///     promise.reject(error)
+  ///   }
+  /// }
+  /// ```
   public func reject(_ error: any Error) {
     settle(.failure(error))
   }

@@ -56,6 +56,12 @@ public struct CanaryScanner: Sendable {
   // MARK: Searching
 
   /// Returns all findings in the names and data of files in a folder and its subfolders.
+  ///
+  /// ```swift
+  /// let scanner = CanaryScanner(["a secret name"])
+  /// let findings = try scanner.scan(folder: url)
+  /// #expect(findings.isEmpty)
+  /// ```
   public func scan(folder: URL) throws -> [Finding] {
     var findings: [Finding] = []
     let names = try FileManager.default.subpathsOfDirectory(atPath: folder.path).sorted()

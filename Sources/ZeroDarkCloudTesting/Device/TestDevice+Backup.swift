@@ -9,6 +9,12 @@ extension TestDevice {
   }
 
   /// Closes the database, copies the device's files, and opens it again.
+  ///
+  /// ```swift
+  /// let backup = try await a.backup()
+  /// try await a.create("/later")
+  /// try await a.restore(backup)  // the device is as it was before
+  /// ```
   public func backup() async throws -> Backup {
     try await close()
     let backup = Backup(copy: try TemporaryFolder())

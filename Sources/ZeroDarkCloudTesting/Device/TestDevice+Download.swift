@@ -23,6 +23,11 @@ extension TestDevice {
 
   /// Downloads only content whose upload is held by a conflict, and merges it.
   ///
+  /// ```swift
+  /// try await b.sync()
+  /// #expect(try await b.mergeConflicts() == 1)
+  /// ```
+  ///
   /// - Returns: The number of downloads.
   @discardableResult
   public func mergeConflicts(user: String? = nil) async throws -> Int {

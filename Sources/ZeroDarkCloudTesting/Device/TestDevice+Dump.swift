@@ -40,6 +40,11 @@ extension TestDevice {
   }
 
   /// Returns the number of queued operations of all accounts.
+  ///
+  /// ```swift
+  /// try await a.create("/note", "milk")
+  /// #expect(try await a.queueCount() == 2)  // the node, and its content
+  /// ```
   public func queueCount() async throws -> Int {
     try await database.read { transaction in
       try Int.fetchOne(transaction.database, sql: "SELECT COUNT(*) FROM zdc_operation") ?? 0
@@ -47,6 +52,10 @@ extension TestDevice {
   }
 
   /// Returns the codes of the security errors that this device has encountered, oldest first.
+  ///
+  /// ```swift
+  /// #expect(try await b.securityErrors() == [])
+  /// ```
   public func securityErrors() async throws -> [String] {
     try await database.read { transaction in
       try String.fetchAll(transaction.database, sql: "SELECT code FROM zdc_security_event ORDER BY id")

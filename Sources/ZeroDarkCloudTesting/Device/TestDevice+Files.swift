@@ -29,6 +29,11 @@ extension TestDevice {
 
   /// Creates a node with a text as content and queues its upload.
   ///
+  /// ```swift
+  /// try await a.create("/list")
+  /// try await a.create("/list/milk", "2 litres")
+  /// ```
+  ///
   /// - Parameters:
   ///   - path: The path of the node, such as `/a/b`. Its parent must exist.
   ///   - text: The content.
@@ -54,6 +59,11 @@ extension TestDevice {
   }
 
   /// Creates `count` empty nodes in a folder, named by number, in one transaction.
+  ///
+  /// ```swift
+  /// try await a.create("/archive")
+  /// try await a.create(1_000, in: "/archive")
+  /// ```
   public func create(_ count: Int, in folder: String) async throws {
     try await write { transaction, cloud in
       for number in 0..<count {
@@ -64,6 +74,11 @@ extension TestDevice {
   }
 
   /// Stores new content and queues its upload.
+  ///
+  /// ```swift
+  /// try await a.edit("/list/milk", "3 litres")
+  /// try await a.sync()
+  /// ```
   public func edit(_ path: String, _ text: String, user: String? = nil) async throws {
     try await write(user: user) { transaction, cloud in
       let node = try cloud.existingNode(path)
@@ -76,6 +91,10 @@ extension TestDevice {
   }
 
   /// Stores new content with its sections and queues its upload.
+  ///
+  /// ```swift
+  /// try await a.edit("/photo", to: TestContent(data: jpeg, thumbnail: Data("small".utf8)))
+  /// ```
   public func edit(_ path: String, to content: TestContent, user: String? = nil) async throws {
     try await write(user: user) { transaction, cloud in
       let node = try cloud.existingNode(path)
@@ -87,6 +106,10 @@ extension TestDevice {
   }
 
   /// Renames the node at a path.
+  ///
+  /// ```swift
+  /// try await a.rename("/list/milk", to: "oat milk")
+  /// ```
   public func rename(_ path: String, to name: String, user: String? = nil) async throws {
     try await write(user: user) { _, cloud in
       var node = try cloud.existingNode(path)
@@ -97,6 +120,10 @@ extension TestDevice {
 
   /// Moves the node at a path, and all nodes below it, to another path.
   ///
+  /// ```swift
+  /// try await a.move("/list/milk", to: "/archive/milk")
+  /// ```
+  ///
   /// - Throws: ``ZDCCloudError`` if the parent is missing or the name is taken.
   public func move(_ path: String, to newPath: String, user: String? = nil) async throws {
     try await write(user: user) { _, cloud in
@@ -105,11 +132,19 @@ extension TestDevice {
   }
 
   /// Deletes the node at a path and all nodes below it.
+  ///
+  /// ```swift
+  /// try await a.delete("/list")
+  /// ```
   public func delete(_ path: String, user: String? = nil) async throws {
     try await write(user: user) { _, cloud in _ = try cloud.delete(try cloud.existingNode(path)) }
   }
 
   /// Returns the node at a path.
+  ///
+  /// ```swift
+  /// let node = try await a.node("/list/milk")
+  /// ```
   ///
   /// - Throws: ``TestFailure`` if there is none.
   public func node(_ path: String, user: String? = nil) async throws -> ZDCNode {
@@ -128,6 +163,11 @@ extension TestDevice {
   }
 
   /// Returns the content that the app stores for the node; nil if nothing was downloaded.
+  ///
+  /// ```swift
+  /// let content = try await b.content(of: "/list/milk")
+  /// #expect(content?.data == Data("2 litres".utf8))
+  /// ```
   public func content(of path: String, user: String? = nil) async throws -> TestContent? {
     try await write(user: user) { transaction, cloud in
       try RecordingDelegate.content(of: try cloud.existingNode(path), transaction)

@@ -219,6 +219,12 @@ public final class TestDevice: Sendable {
   }
 
   /// Closes the database, drops all state in memory and opens the same file again, like a relaunch of the app.
+  ///
+  /// ```swift
+  /// try await a.create("/note", "milk")
+  /// try await a.relaunch()  // the queue survives
+  /// try await a.sync()
+  /// ```
   public func relaunch() async throws {
     try await close()
     network.isOffline = false
@@ -292,6 +298,11 @@ public final class TestDevice: Sendable {
 
   /// Creates an account.
   ///
+  /// ```swift
+  /// let words = try await a.createAccount()
+  /// _ = try await b.login(words: words)
+  /// ```
+  ///
   /// - Returns: The account's words.
   @discardableResult
   public func createAccount(invite: String? = nil) async throws -> [String] {
@@ -332,6 +343,11 @@ public final class TestDevice: Sendable {
   // MARK: Single steps
 
   /// Pulls all zones once and compares the tree with the log. Downloads no content.
+  ///
+  /// ```swift
+  /// let summary = try await b.pull()
+  /// print(summary)
+  /// ```
   @discardableResult
   public func pull(user: String? = nil) async throws -> ZDCPullSummary {
     let summary = try await syncManager.pullOnce(localUserID: user ?? localUserID)
@@ -340,52 +356,26 @@ public final class TestDevice: Sendable {
   }
 
   /// Pushes at most one commit per zone.
+  ///
+  /// ```swift
+  /// let summary = try await a.push()
+  /// #expect(summary.waiting == 0)
+  /// ```
   @discardableResult
   public func push(user: String? = nil) async throws -> ZDCPushSummary {
     try await syncManager.pushOnce(localUserID: user ?? localUserID)
   }
 
   /// Pulls and pushes until nothing can run, and compares the tree with the log.
+  ///
+  /// ```swift
+  /// try await a.sync()
+  /// try await b.sync()
+  /// ```
   @discardableResult
   public func sync(user: String? = nil) async throws -> ZDCSyncSummary {
     let summary = try await syncManager.syncUntilIdle(localUserID: user ?? localUserID)
     try await checkTree()
     return summary
-  }
-}
-
-extension TestDevice {
-  /// Runs the engines of all accounts, event stream included, until the task is cancelled.
-  public func runInBackground() throws -> Task<Void, Never> {
-    let manager = try syncManager
-    return Task { await manager.run() }
-  }
-
-  /// Runs `body` while the engines run, and returns when they have ended. A transaction in which the delegate was
-  /// called may still be open when `body` returns; it is committed first.
-  ///
-  /// ```swift
-  /// try await b.whileRunning {
-  ///   try await a.create("/notes", "hello")
-  ///   try await a.sync()
-  ///   await b.recorder.wait(for: "new /notes")  // by the event stream
-  /// }
-  /// ```
-  public func whileRunning(_ body: @Sendable () async throws -> Void) async throws {
-    let updates = try syncManager.statusUpdates
-    let engines = try runInBackground()
-    do {
-      for await update in updates {
-        if case .online = update { break }
-      }
-      try await body()
-      try await database.write { _ in }
-    } catch {
-      engines.cancel()
-      await engines.value
-      throw error
-    }
-    engines.cancel()
-    await engines.value
   }
 }

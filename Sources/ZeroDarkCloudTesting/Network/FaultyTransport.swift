@@ -109,6 +109,12 @@ public final class FaultyTransport: Transport {
   }
 
   /// Returns one line per route, sorted: `POST /v1/commits × 3`.
+  ///
+  /// ```swift
+  /// a.network.resetCounts()
+  /// try await a.sync()
+  /// print(a.network.counts())
+  /// ```
   public func counts() -> String {
     let byRoute = Dictionary(grouping: requests, by: \.route.description)
     return byRoute.sorted { $0.key < $1.key }.map { "\($0.key) × \($0.value.count)" }.joined(separator: "\n")

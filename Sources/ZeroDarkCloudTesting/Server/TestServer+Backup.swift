@@ -7,6 +7,12 @@ extension TestServer {
   }
 
   /// Stops the server, copies its files, and starts it again.
+  ///
+  /// ```swift
+  /// let backup = try await server.backup()
+  /// try await a.sync()
+  /// try await server.restore(backup)  // the server has lost the last commits
+  /// ```
   public func backup() async throws -> Backup {
     try await stop()
     let copy = folder.deletingLastPathComponent().appendingPathComponent("backup-\(UUID().uuidString)")

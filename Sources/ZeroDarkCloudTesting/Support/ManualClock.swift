@@ -26,6 +26,10 @@ public final class ManualClock: Sendable {
   public var now: Date { Date(timeIntervalSince1970: Double(nowMs) / 1_000) }
 
   /// Advances the clock, and wakes all sleepers whose deadline has passed.
+  ///
+  /// ```swift
+  /// clock.advance(by: .seconds(60))
+  /// ```
   public func advance(by duration: Duration) { sleepers.advance(by: max(.zero, duration)) }
 
   /// Sets the clock back, as its user may at any time. The remaining time of sleepers does not change.
