@@ -24,6 +24,11 @@ public struct ZDCConfig: Sendable {
   /// The folder of the database. It is created if it is missing, with access for its owner only.
   public var databaseDirectory: URL
   /// The database's file name without extension.
+  ///
+  /// ```swift
+  /// var config = try ZDCConfig(primaryTreeID: "com.example.todo", server: "https://sync.example.com")
+  /// config.databaseName = "work"  // work.sqlite; another account of the same app may have its own
+  /// ```
   public var databaseName = "zdcDatabase"
   /// Certificates (PEM) to trust instead of the system's, for a server with a private certificate authority.
   ///
@@ -34,10 +39,25 @@ public struct ZDCConfig: Sendable {
   public var caCertificates: Data?
   /// Whether unlocking the database starts to push and pull for all local users. Commands and tests that step manually
   /// set this to false.
+  ///
+  /// ```swift
+  /// var config = try ZDCConfig(primaryTreeID: "com.example.todo", server: "https://sync.example.com")
+  /// config.syncAutomatically = false  // a command that syncs only when it is asked to
+  /// ```
   public var syncAutomatically = true
   /// Limits on the size of the merge journal.
+  ///
+  /// ```swift
+  /// var config = try ZDCConfig(primaryTreeID: "com.example.todo", server: "https://sync.example.com")
+  /// config.journalLimits = ZDCJournalLimits()
+  /// ```
   public var journalLimits = ZDCJournalLimits()
   /// Receives errors that are not thrown to a caller. Secrets are never logged.
+  ///
+  /// ```swift
+  /// var config = try ZDCConfig(primaryTreeID: "com.example.todo", server: "https://sync.example.com")
+  /// config.logger.logLevel = .debug
+  /// ```
   public var logger = Logger(label: "ZeroDarkCloud")
   /// Returns the current time in milliseconds since 1970.
   package var clock: @Sendable () -> UInt64 = { UInt64(max(0, Date().timeIntervalSince1970 * 1_000)) }

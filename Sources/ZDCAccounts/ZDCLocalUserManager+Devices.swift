@@ -5,6 +5,12 @@ internal import ZDCProtocol
 internal import ZDCSupport
 
 /// A device of an account, as its server knows it.
+///
+/// ```swift
+/// for device in try await session.localUserManager.devices(of: user.uuid) where device.lastLoginDate == nil {
+///   print(device.id, "is logged out")
+/// }
+/// ```
 public struct ZDCDevice: Sendable, Hashable, Identifiable {
   /// The text of the device's ID, which is random and drawn at the first login.
   public let id: String

@@ -4,6 +4,11 @@ internal import ZDCProtocol
 internal import ZDCSupport
 
 /// The result of ``ZDCLocalUserManager/rotateKeys(for:areCompromised:)``.
+///
+/// ```swift
+/// let rotation = try await session.localUserManager.rotateKeys(for: user.uuid, areCompromised: true)
+/// print(rotation.revokedDevices, "devices were logged out")
+/// ```
 public struct ZDCKeyRotation: Sendable, Hashable {
   /// The generation of the account's new sign and decrypt keys. The first one of an account is 1.
   public let generation: UInt32

@@ -8,6 +8,11 @@ internal import ZDCSupport
 /// A new device that waits for a device of the account: the new device's side of a link (PROTOCOL 3.4).
 ///
 /// The keys are in memory only. If the app ends, start another link.
+///
+/// ```swift
+/// let link = try await session.localUserManager.startDeviceLink()
+/// show([link.code, link.expirationDate.formatted()])
+/// ```
 public struct ZDCDeviceLink: Sendable {
   /// The code to show as a QR code, or to copy to the other device. It holds no secret.
   public let code: String
@@ -19,6 +24,11 @@ public struct ZDCDeviceLink: Sendable {
 }
 
 /// An account that another device offers to this one, not yet added.
+///
+/// ```swift
+/// let account = try await session.localUserManager.startDeviceLink().account()
+/// if await userAgrees(account.digits) { _ = try await account.add() }
+/// ```
 public struct ZDCLinkedAccount: Sendable {
   /// The text of the account's user ID.
   public let userID: String
@@ -29,6 +39,11 @@ public struct ZDCLinkedAccount: Sendable {
 }
 
 /// A device that asks for an account of this device: the account's side of a link (PROTOCOL 3.4).
+///
+/// ```swift
+/// let request = try await session.localUserManager.linkRequest(code: scannedCode, for: user.uuid)
+/// show([request.digits])
+/// ```
 public struct ZDCLinkRequest: Sendable {
   /// The six digits that the new device shows once it is approved.
   public let digits: String

@@ -5,6 +5,11 @@ package import ZDCProtocol
 ///
 /// It covers both user IDs, and each user ID covers the account's first keys. Read it aloud over a channel that the
 /// server does not control, or compare the digits side by side.
+///
+/// ```swift
+/// let number = try session.userManager.safetyNumber(of: user.uuid, and: bobsUserID)
+/// print(number)  // twelve groups of five digits
+/// ```
 public struct ZDCSafetyNumber: Sendable, Hashable, CustomStringConvertible {
   /// Twelve groups of five digits.
   public let groups: [String]

@@ -20,6 +20,11 @@ public struct ZDCTransportError: Error, Hashable, Sendable {
   package let sentBytes: UInt64?
 
   /// Creates an error, for previews and tests.
+  ///
+  /// ```swift
+  /// let error = ZDCTransportError(.offline)  // for a preview
+  /// report(error)
+  /// ```
   public init(_ code: Code, origin: String? = nil, status: Int? = nil) {
     self.init(code, origin: origin, status: status, sentBytes: nil)
   }
@@ -40,6 +45,14 @@ public struct ZDCTransportError: Error, Hashable, Sendable {
   }
 
   /// Whether the same request may succeed later without a change to the configuration.
+  ///
+  /// ```swift
+  /// do {
+  ///   try await session.syncManager.syncUntilIdle(localUserID: user.uuid)
+  /// } catch let error as ZDCTransportError {
+  ///   if error.isTemporary { syncLater() } else { report(error) }
+  /// }
+  /// ```
   public var isTemporary: Bool {
     switch code.name {
     case .offline, .unknownHost, .refused, .timeout, .tooSlow, .cut: true

@@ -28,6 +28,10 @@ public protocol ZDCRecord: ZDCSyncable {
 }
 
 /// One property of a ``ZDCRecord``.
+///
+/// ```swift
+/// let title = ZDCField<Task>("title", \._title)
+/// ```
 public struct ZDCField<Record> {
   let name: String
   let hasChanges: (Record) -> Bool

@@ -16,6 +16,14 @@ public struct ZDCSyncableError: Error, Hashable, Sendable {
 
 extension ZDCSyncableError {
   /// The kind of error. Later versions may add codes, so a `switch` needs a `default`.
+  ///
+  /// ```swift
+  /// do {
+  ///   try task.merge(cloudVersion: theirs, pendingChangesets: pending)
+  /// } catch let error as ZDCSyncableError where error.code == .mismatchedChangeset {
+  ///   report(error)
+  /// }
+  /// ```
   public struct Code: Hashable, Sendable, CustomStringConvertible {
     package enum Name: String, CaseIterable, Sendable {
       case hasChanges, malformedChangeset, mismatchedChangeset, incorrectType, notEncodable

@@ -31,24 +31,43 @@ public struct ZDCNode: Sendable, Hashable, Codable, Identifiable {
   /// The parent's ``uuid``; nil for the root of a trunk. Change it and call `modifyNode` to move the node.
   public var parentID: String?
   /// Nil for the root of a trunk. Change it and call `modifyNode` to rename the node.
+  ///
+  /// ```swift
+  /// var draft = ZDCNode(localUserID: user.uuid)
+  /// draft.parentID = folder.uuid
+  /// draft.name = "letter.txt"
+  /// try cloud.insertNode(draft)
+  /// ```
   public var name: String?
   /// The effective share list of the node's zone.
   public var shareList: ZDCShareList
   /// When the server destroys the content.
   public var burnDate: Date?
   /// The verified sender of a message.
+  ///
+  /// ```swift
+  /// if let senderID = node.senderID { show([cloud.user(id: senderID)?.displayName ?? "unknown"]) }
+  /// ```
   public package(set) var senderID: String?
   /// Whether the server has the node.
   public package(set) var isUploaded: Bool
   /// The version of the record in the cloud; nil before the first upload.
   public package(set) var eTag_rcrd: String?
   /// The version of the content in the cloud; nil if there is none.
+  ///
+  /// ```swift
+  /// let isCurrent = session.diskManager.nodeData(node)?.eTag == node.eTag_data
+  /// ```
   public package(set) var eTag_data: String?
   /// When the server received the record.
   public package(set) var lastModified_rcrd: Date?
   /// When the server received the content.
   public package(set) var lastModified_data: Date?
   /// Sizes of the content's sections; nil without content.
+  ///
+  /// ```swift
+  /// show([(node.cloudDataInfo?.dataSize ?? 0).formatted(.byteCount(style: .file))])
+  /// ```
   public package(set) var cloudDataInfo: ZDCCloudDataInfo?
   /// Whether it points to a node in another user's tree.
   public package(set) var isPointer: Bool
@@ -57,6 +76,10 @@ public struct ZDCNode: Sendable, Hashable, Codable, Identifiable {
   /// Set for the root of a trunk.
   public package(set) var trunk: ZDCTreesystemTrunk?
   /// Why the newest version in the cloud could not be opened. The last valid version is shown instead.
+  ///
+  /// ```swift
+  /// if let code = node.quarantine { show(["The newest version cannot be opened (\(code))."]) }
+  /// ```
   public package(set) var quarantine: String?
   private var identifier: CodedNodeID
 
@@ -89,6 +112,10 @@ public struct ZDCNode: Sendable, Hashable, Codable, Identifiable {
   /// once the server has the node.
   ///
   /// Content that refers to another node stores this ID, because a ``uuid`` means something on one device only.
+  ///
+  /// ```swift
+  /// let invitation = Invitation(title: "Groceries", cloudID: node.cloudID, cloudPath: invite.cloudPath.path())
+  /// ```
   public var cloudID: String { identifier.value.text }
 
   /// The later of ``lastModified_rcrd`` and ``lastModified_data``.

@@ -1,4 +1,8 @@
 /// The location in another user's tree where a node is rooted.
+///
+/// ```swift
+/// if let anchor = node.anchor { print("in the tree of", anchor.userID) }
+/// ```
 public struct ZDCNodeAnchor: Sendable, Hashable, Codable {
   /// The owner of the tree.
   public let userID: String

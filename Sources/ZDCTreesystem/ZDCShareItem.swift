@@ -25,6 +25,12 @@ public struct ZDCShareItem: Sendable, Hashable, Codable {
   }
 
   /// The permission letters, in the order of ``ZDCSharePermission``'s cases.
+  ///
+  /// ```swift
+  /// var item = ZDCShareItem()
+  /// item.addPermission(.read)
+  /// print(item.permissions)  // r
+  /// ```
   public var permissions: String {
     String(ZDCSharePermission.allCases.filter(hasPermission).map(\.rawValue))
   }

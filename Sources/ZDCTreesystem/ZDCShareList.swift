@@ -1,6 +1,11 @@
 package import ZDCProtocol
 
 /// The permissions of all users on a node: the effective list of its zone.
+///
+/// ```swift
+/// let others = node.shareList.allUserIDs().filter { $0 != user.uuid }
+/// show(others.compactMap { cloud.user(id: $0)?.displayName })
+/// ```
 public struct ZDCShareList: Sendable, Hashable, Codable {
   private var items: [String: ZDCShareItem] = [:]
 
@@ -33,6 +38,10 @@ public struct ZDCShareList: Sendable, Hashable, Codable {
   }
 
   /// Returns whether the user has an item.
+  ///
+  /// ```swift
+  /// let isShared = node.shareList.hasShareItem(forUserID: bobsUserID)
+  /// ```
   public func hasShareItem(forUserID userID: String) -> Bool { items[userID] != nil }
 
   /// Returns the user's item; nil if they have none.

@@ -1,4 +1,9 @@
 /// A permission of a share item, identified by its letter.
+///
+/// ```swift
+/// var item = ZDCShareItem()
+/// for permission in [ZDCSharePermission.read, .write] { item.addPermission(permission) }
+/// ```
 public enum ZDCSharePermission: Character, Sendable, CaseIterable {
   case read = "r"
   case write = "w"

@@ -32,9 +32,17 @@ public struct ZDCTreesystemPath: Sendable, Hashable, Codable {
   }
 
   /// Whether this is the trunk itself.
+  ///
+  /// ```swift
+  /// if path.isTrunk { show(["All notes"]) } else { show([path.nodeName]) }
+  /// ```
   public var isTrunk: Bool { pathComponents.isEmpty }
 
   /// The last name; the trunk's own name for a trunk.
+  ///
+  /// ```swift
+  /// print(ZDCTreesystemPath(pathComponents: ["Photos", "beach.jpg"]).nodeName)  // beach.jpg
+  /// ```
   public var nodeName: String { pathComponents.last ?? trunk.rawValue }
 
   /// Returns the path one level up; nil for a trunk.

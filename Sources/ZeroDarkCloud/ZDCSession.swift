@@ -27,27 +27,59 @@ public struct ZDCSession: Sendable {
   }
 
   /// Connections and transactions.
+  ///
+  /// ```swift
+  /// let count = try await session.databaseManager.uiDatabaseConnection.read { try $0.numberOfKeys(inCollection: "tasks") }
+  /// ```
   public var databaseManager: ZDCDatabaseManager { managers.database }
 
   /// Accounts on this device.
+  ///
+  /// ```swift
+  /// let (user, words) = try await session.localUserManager.createAccount()
+  /// show(words + [user.displayName])
+  /// ```
   public var localUserManager: ZDCLocalUserManager { managers.localUsers }
 
   /// Other users.
+  ///
+  /// ```swift
+  /// let number = try session.userManager.safetyNumber(of: user.uuid, and: bobsUserID)
+  /// show(number.groups)
+  /// ```
   public var userManager: ZDCUserManager { managers.users }
 
   /// Push and pull.
+  ///
+  /// ```swift
+  /// let summary = try await session.syncManager.syncUntilIdle(localUserID: user.uuid)
+  /// if !summary.isComplete { print(summary.stillQueued) }
+  /// ```
   public var syncManager: ZDCSyncManager { managers.sync }
 
   /// Downloads of node content.
+  ///
+  /// ```swift
+  /// let (_, file) = try await session.downloadManager.downloadNodeData(node)
+  /// importDocument(file, of: node)
+  /// ```
   public var downloadManager: ZDCDownloadManager { managers.downloads }
 
   /// Content, thumbnails and avatars stored on this device.
+  ///
+  /// ```swift
+  /// let isOffline = session.diskManager.hasNodeData(node.uuid)
+  /// ```
   public var diskManager: ZDCDiskManager { managers.disk }
 
   /// Thumbnails and avatars, from memory, disk and server.
   public var imageManager: ZDCImageManager { managers.images }
 
   /// The progress of uploads and downloads.
+  ///
+  /// ```swift
+  /// let fraction = session.progressManager.dataUploadProgress(forNodeID: node.uuid)?.fractionCompleted ?? 0
+  /// ```
   public var progressManager: ZDCProgressManager { zdc.progressManager }
 
   /// Returns a handle on a local user's tree, for transactions that concern this user.

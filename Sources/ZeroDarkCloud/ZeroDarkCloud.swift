@@ -26,6 +26,10 @@ public final class ZeroDarkCloud: Sendable {
   public let databaseKeyManager: ZDCDatabaseKeyManager
   /// Whether the server is reachable, as far as the engines of this process know. Available before the database is
   /// unlocked; unknown until an engine has tried.
+  ///
+  /// ```swift
+  /// for await isReachable in zdc.reachability.changes { banner.isHidden = isReachable }
+  /// ```
   public let reachability = ZDCReachability()
   /// The progress of uploads and downloads of this process. Available before the database is unlocked.
   public let progressManager = ZDCProgressManager()
@@ -71,9 +75,18 @@ public final class ZeroDarkCloud: Sendable {
   public var primaryTreeID: String { config.primaryTreeID }
 
   /// The database file, whether or not it exists.
+  ///
+  /// ```swift
+  /// try await zdc.close()
+  /// try copyDatabase(at: zdc.databasePath)
+  /// ```
   public var databasePath: URL { config.databasePath }
 
   /// Whether the database is unlocked. The managers and ``session`` are nil until it is.
+  ///
+  /// ```swift
+  /// if !zdc.isDatabaseUnlocked { start(try zdc.unlockOrCreateDatabase(databaseConfig)) }
+  /// ```
   public var isDatabaseUnlocked: Bool { managers != nil }
 
   /// Opens the database, or creates it, and starts the managers.

@@ -27,6 +27,14 @@ public struct ZDCCloudError: Error, Sendable, Hashable {
 
 extension ZDCCloudError {
   /// The kind of error. Later versions may add codes, so a `switch` needs a `default`.
+  ///
+  /// ```swift
+  /// do {
+  ///   try cloud.createNode(withPath: path)
+  /// } catch let error as ZDCCloudError where error.code == .missingParent {
+  ///   askToDownload(folder)
+  /// }
+  /// ```
   public struct Code: ErrorCode, Hashable, Sendable, CustomStringConvertible {
     package enum Name: String, CaseIterable, Sendable {
       case invalidParameter, missingParent, conflict, unsupportedShare, unknownUser, notAllowed, missingReceiver

@@ -4,6 +4,10 @@ internal import ZDCSupport
 public import ZDCTreesystem
 
 /// How a delete treats nodes below that changed in the cloud since this device last saw them.
+///
+/// ```swift
+/// try cloud.delete(folder, with: [.deleteOutdatedNodes])
+/// ```
 public struct ZDCDeleteNodeOptions: OptionSet, Sendable, Hashable {
   /// The set as bits.
   public let rawValue: Int

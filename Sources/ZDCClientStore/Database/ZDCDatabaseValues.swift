@@ -6,6 +6,11 @@ internal import GRDB
 ///
 /// Each loop over it is a separate observation. It begins with the current value, and ends when the loop exits, its
 /// task is cancelled, or the framework is closed.
+///
+/// ```swift
+/// let counts = connection.values(of: { try $0.numberOfKeys(inCollection: "tasks") })
+/// for try await count in counts { show(["\(count) tasks"]) }
+/// ```
 public struct ZDCDatabaseValues<Element: Sendable & Equatable>: AsyncSequence, Sendable {
   /// Iterating throws the error that ended the observation.
   public typealias Failure = any Error

@@ -1,6 +1,13 @@
 public import Foundation
 
 /// The effect of an operation in the cloud.
+///
+/// ```swift
+/// switch operation.type {
+/// case .put, .move: refreshRow(operation.nodeID)
+/// default: break
+/// }
+/// ```
 public enum ZDCCloudOperationType: String, Sendable, Hashable, CaseIterable {
   /// Creates a node, or sends a new version of its record or its content.
   case put
@@ -13,6 +20,10 @@ public enum ZDCCloudOperationType: String, Sendable, Hashable, CaseIterable {
 }
 
 /// Which part of a node a put sends.
+///
+/// ```swift
+/// let isContent = operation.putType == .node_Data
+/// ```
 public enum ZDCCloudOperationPutType: String, Sendable, Hashable, CaseIterable {
   /// Name, place, access.
   case node_Rcrd
@@ -54,8 +65,19 @@ public struct ZDCCloudOperation: Sendable, Hashable, Identifiable {
   /// The time at which the change was queued.
   public let createdAt: Date
   /// The uuids of the queued operations that run before this one.
+  ///
+  /// ```swift
+  /// let isBlocked = !operation.dependencies.isEmpty
+  /// ```
   public package(set) var dependencies: Set<String>
   /// Higher runs earlier, as far as dependencies let it.
+  ///
+  /// ```swift
+  /// for var upload in cloud.pendingOperations(forNodeID: node.uuid) {
+  ///   upload.priority = 100  // before the other uploads
+  ///   try cloud.modifyOperation(upload)
+  /// }
+  /// ```
   public var priority: Int32
 
   /// The same as ``uuid``.

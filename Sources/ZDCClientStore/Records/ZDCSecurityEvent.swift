@@ -9,6 +9,12 @@ public import ZDCProtocol
 ///
 /// An event is history. For the present state, see ``ZDCSyncManager/frozenZones(localUserID:)`` and
 /// ``ZDCNodeExplanation/quarantine``.
+///
+/// ```swift
+/// for event in try await session.syncManager.securityEvents(localUserID: user.uuid) {
+///   print(event.error)  // the code and IDs; holds no names
+/// }
+/// ```
 public struct ZDCSecurityEvent: Sendable, Hashable {
   /// The impossible answer, as a code and the IDs that it concerns.
   public var error: ZDCSecurityError

@@ -1,4 +1,12 @@
 /// The state of another user's identity, as this device knows it (PROTOCOL 3.2).
+///
+/// ```swift
+/// switch bob.identity {
+/// case .verified: show(["compared"])
+/// case .changed: show(["Bob's words were changed. Compare again."])
+/// default: show(["not compared yet"])
+/// }
+/// ```
 public enum ZDCIdentityState: Sendable, Hashable {
   /// The user's signed chain of keys holds. No person has compared it with the user yet.
   case seen
@@ -13,6 +21,11 @@ public enum ZDCIdentityState: Sendable, Hashable {
 }
 
 /// A user, local or not, whose identity chain this device has verified.
+///
+/// ```swift
+/// let bob = try await connection.read { $0.user(id: bobsUserID) }
+/// show([bob?.displayName ?? "unknown"])
+/// ```
 public struct ZDCUser: Sendable, Hashable, Identifiable {
   /// The text of the account's userID.
   public let uuid: String
@@ -26,6 +39,10 @@ public struct ZDCUser: Sendable, Hashable, Identifiable {
   /// The same as ``uuid``.
   public var id: String { uuid }
   /// Whether the account is not logged in on this device.
+  ///
+  /// ```swift
+  /// let people = try await session.userManager.allUsers().filter(\.isRemote)
+  /// ```
   public var isRemote: Bool { !isLocal }
 
   /// The text that a user list shows for a user without a handle: the start of the id.

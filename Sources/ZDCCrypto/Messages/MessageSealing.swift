@@ -24,8 +24,8 @@ extension MessageEnvelope {
   ///   - key: the user's decryption key of the generation that the envelope names.
   /// - Throws: `messageWrongRecipient` if envelope or body are for another user, inbox or key generation,
   ///   `messageAuthFailed` if the seal does not open, or the body is another message or has other content beside it,
-  ///   `unsupportedVersion` for a kind of
-  ///   message that this version does not know, `nonCanonicalEncoding`, `limitExceeded`.
+  ///   `unsupportedVersion` for a kind of message that this version does not know, `nonCanonicalEncoding`,
+  ///   `limitExceeded`.
   package func open(user: UserID, inbox: TreeID, key: DecryptionKey) throws(ZDCSecurityError) -> MessageBody {
     try require(recipient == user && self.inbox == inbox, .messageWrongRecipient)
     let plaintext: [UInt8]

@@ -12,6 +12,13 @@ public import Foundation
 ///
 /// Stored changesets may outlive the app version that wrote them. Reading never fails: bytes that are not a changeset
 /// are kept, and the call that wants to use them throws ``ZDCSyncableError`` with `malformedChangeset`.
+///
+/// ```swift
+/// task.title = "oat milk"
+/// if let changeset = try task.changeset() {
+///   cloud.queueDataUpload(forNodeID: node.uuid, withChangeset: changeset)
+/// }
+/// ```
 public struct ZDCChangeset: Sendable, Hashable {
   private enum Content: Hashable {
     case tree(ChangeTree)

@@ -66,6 +66,14 @@ package typealias KeyCommitment = Bytes32<KeyCommitmentRole>
 package typealias TransparencyRoot = Bytes32<TransparencyRootRole>
 
 /// A zone: the subtree below `root` with one access list and one commit log (PROTOCOL 3.5).
+///
+/// ```swift
+/// for zone in try await session.syncManager.frozenZones(localUserID: user.uuid) {
+///   if await userConfirms(zone) {
+///     _ = try await session.syncManager.acceptServerState(ofZone: zone.zone, localUserID: user.uuid)
+///   }
+/// }
+/// ```
 public struct ZDCZoneID: Hashable, Comparable, Sendable {
   /// The tree that the zone is part of.
   public let tree: ZDCTreeID

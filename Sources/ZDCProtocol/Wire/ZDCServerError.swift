@@ -14,15 +14,35 @@ public struct ZDCServerError: Error, Codable, Sendable, Hashable {
   /// Whether the same request may succeed later.
   public var retryable: Bool
   /// The time to wait before the next try, in milliseconds.
+  ///
+  /// ```swift
+  /// do {
+  ///   try await session.syncManager.syncUntilIdle(localUserID: user.uuid)
+  /// } catch let error as ZDCServerError where error.retryable {
+  ///   try await Swift.Task.sleep(for: .milliseconds(error.retryAfterMs ?? 1_000))
+  /// }
+  /// ```
   public var retryAfterMs: UInt64?
   /// The broken rule, with `refused`.
   public var security: ZDCSecurityError.Code?
   /// The account's quota, with `quotaExceeded`.
+  ///
+  /// ```swift
+  /// do {
+  ///   try await session.syncManager.syncUntilIdle(localUserID: user.uuid)
+  /// } catch let error as ZDCServerError where error.code == .quotaExceeded {
+  ///   if let quota = error.quota { show(["\(quota.used) of \(quota.limit) bytes are used"]) }
+  /// }
+  /// ```
   public var quota: Quota?
   /// The member whom the refusal concerns, with `recipientKeyStale` and `accountClosed`.
   package var user: UserID?
 
   /// The account's quota, in bytes of sealed content.
+  ///
+  /// ```swift
+  /// let quota = ZDCServerError.Quota(used: 900, limit: 1_000, needed: 200)  // for a preview
+  /// ```
   public struct Quota: Codable, Sendable, Hashable {
     /// Bytes used by data that cannot be released.
     public var used: UInt64

@@ -53,6 +53,12 @@ extension ZDCSyncManager {
 }
 
 /// See ``ZDCSyncManager/explanations(forNodeID:)``. Each iteration starts a new observation.
+///
+/// ```swift
+/// for try await explanation in session.syncManager.explanations(forNodeID: node.uuid) {
+///   banner.isHidden = explanation.isInSync
+/// }
+/// ```
 public struct ZDCExplanations<Element: Sendable & Equatable>: AsyncSequence, Sendable {
   /// Iterating throws the error that ended the observation.
   public typealias Failure = any Error

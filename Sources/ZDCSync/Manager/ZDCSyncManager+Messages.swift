@@ -8,6 +8,12 @@ internal import ZDCSupport
 /// A pending message from an unknown user. Its content has not been downloaded.
 ///
 /// All fields are unverified claims of the server. The content is verified after the user accepts the sender.
+///
+/// ```swift
+/// for request in try await session.syncManager.messageRequests(forLocalUserID: user.uuid) {
+///   print(request.senderID, request.date, request.byteCount)
+/// }
+/// ```
 public struct ZDCMessageRequest: Sendable, Hashable, Identifiable {
   /// Identifies the request.
   public let id: String

@@ -6,6 +6,13 @@ internal import ZDCSupport
 public import ZDCTreesystem
 
 /// A home tree of another user, or a branch of one, that this user may read, and has not accepted yet.
+///
+/// ```swift
+/// for offer in try await session.syncManager.offeredTrees(forLocalUserID: user.uuid) {
+///   guard let ownerID = offer.ownerID else { continue }
+///   try await session.syncManager.acceptTree(ofUserID: ownerID, cloudID: offer.cloudID, forLocalUserID: user.uuid)
+/// }
+/// ```
 public struct ZDCOfferedTree: Sendable, Hashable, Identifiable {
   /// The text of the owner's user ID; nil if this device does not know the owner.
   public let ownerID: String?

@@ -125,6 +125,10 @@ public final class ZDCSyncManager: Sendable {
   }
 
   /// Requests a pull for all local users, as ``pullChanges(forLocalUserID:)`` does for one.
+  ///
+  /// ```swift
+  /// session.syncManager.pullChangesForAllLocalUsers()  // "pull to refresh"
+  /// ```
   public func pullChangesForAllLocalUsers() {
     Task { [hub] in
       do {

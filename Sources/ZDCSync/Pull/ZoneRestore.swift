@@ -6,6 +6,12 @@ internal import ZDCProtocol
 internal import ZDCSupport
 
 /// The amount of data that is sent again after a server lost it.
+///
+/// ```swift
+/// guard let zone = try await session.syncManager.frozenZones(localUserID: user.uuid).first else { return }
+/// let summary = try await session.syncManager.acceptServerState(ofZone: zone.zone, localUserID: user.uuid)
+/// print(summary.created, "nodes are sent again;", summary.missingCommits, "commits are lost")
+/// ```
 public struct ZDCRestoreSummary: Sendable, Hashable {
   /// The number of nodes that the server no longer has. They are created again.
   public var created = 0

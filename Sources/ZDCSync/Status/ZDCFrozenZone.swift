@@ -26,6 +26,11 @@ public struct ZDCFrozenZone: Sendable, Hashable {
 
 /// A tree whose server gives answers that cannot be followed but prove nothing, such as garbled answers or those of a
 /// later version. The framework asks again after pauses. No action by the user is needed.
+///
+/// ```swift
+/// let state = try await session.syncManager.syncState(forLocalUserID: user.uuid)
+/// for zone in state.stalledZones { print(zone.trunk, zone.error.explanation) }
+/// ```
 public struct ZDCStalledZone: Sendable, Hashable {
   /// The zone that is behind.
   public var zone: ZDCZoneID

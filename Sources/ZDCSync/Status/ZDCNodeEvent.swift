@@ -37,6 +37,10 @@ public enum ZDCNodeEvent: Sendable, Hashable {
 
 /// Events in the order in which they occurred, starting when this sequence was created. A maximum of 1,000 events is
 /// kept for a slow listener; ``ZDCNodeEvent/missed(_:)`` reports the number of older events that were lost.
+///
+/// ```swift
+/// for await event in session.syncManager.nodeEvents { print(event) }
+/// ```
 public struct ZDCNodeEvents: AsyncSequence, Sendable {
   /// A callback of the delegate.
   public typealias Element = ZDCNodeEvent

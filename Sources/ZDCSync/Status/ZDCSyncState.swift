@@ -20,6 +20,11 @@ public struct ZDCSyncState: Sendable, Hashable {
   }
 
   /// The numbers of queued operations, by what they wait for.
+  ///
+  /// ```swift
+  /// let pending = try await session.syncManager.syncState(forLocalUserID: user.uuid).pending
+  /// show(["\(pending.total) changes are not in the cloud yet, \(pending.waitingForApp) wait for the app"])
+  /// ```
   public struct Pending: Sendable, Hashable {
     /// All queued operations.
     public var total = 0
@@ -49,13 +54,28 @@ public struct ZDCSyncState: Sendable, Hashable {
   public var frozenZones: [ZDCFrozenZone] = []
   /// The number of nodes whose version in the cloud this device cannot read: see
   /// ``ZDCSyncManager/unreadableNodes(localUserID:limit:)``.
+  ///
+  /// ```swift
+  /// let state = try await session.syncManager.syncState(forLocalUserID: user.uuid)
+  /// if state.unreadableNodes > 0 { show(["\(state.unreadableNodes) items cannot be opened."]) }
+  /// ```
   public var unreadableNodes = 0
   /// Trees that are not up to date because the server's answers cannot be followed.
   public var stalledZones: [ZDCStalledZone] = []
   /// The last failure, or nil once both a pull and a push have succeeded since.
+  ///
+  /// ```swift
+  /// let state = try await session.syncManager.syncState(forLocalUserID: user.uuid)
+  /// if let failure = state.lastError { show(["\(failure.error)"]) }
+  /// ```
   public var lastError: ZDCSyncFailure?
   /// The date of the last complete pull, including pulls by other processes and earlier launches, for which it is
   /// accurate to the minute. All changes that others had committed by then are here.
+  ///
+  /// ```swift
+  /// let state = try await session.syncManager.syncState(forLocalUserID: user.uuid)
+  /// show([state.lastSynced.map { $0.formatted() } ?? "never"])
+  /// ```
   public var lastSynced: Date?
 
   /// Creates the state of a user whose engine has done nothing yet, for previews and tests.

@@ -56,6 +56,11 @@ extension ZDCSyncStatus {
 }
 
 /// The amount of data that a pull fetched.
+///
+/// ```swift
+/// let summary = try await session.syncManager.syncUntilIdle(localUserID: user.uuid)
+/// print(summary.pulled.commits, "commits,", summary.pulled.announced, "nodes reported to the delegate")
+/// ```
 public struct ZDCPullSummary: Sendable, Hashable {
   /// Commits that were new to this device.
   public var commits = 0
@@ -72,6 +77,11 @@ public struct ZDCPullSummary: Sendable, Hashable {
 }
 
 /// The amount of data that a push sent, and the number of operations that wait for something other than their turn.
+///
+/// ```swift
+/// let summary = try await session.syncManager.syncUntilIdle(localUserID: user.uuid)
+/// print(summary.pushed.operations, "changes sent,", summary.pushed.waiting, "still queued")
+/// ```
 public struct ZDCPushSummary: Sendable, Hashable {
   /// Commits that the server accepted.
   public var commits = 0
@@ -110,6 +120,11 @@ public struct ZDCSyncSummary: Sendable, Hashable {
   /// The result of the pushes.
   public var pushed = ZDCPushSummary()
   /// The operations still queued at the end, by what they wait for. Empty if the server has everything.
+  ///
+  /// ```swift
+  /// let summary = try await session.syncManager.syncUntilIdle(localUserID: user.uuid)
+  /// for (reason, count) in summary.stillQueued { print(count, "wait for:", reason.unblockedBy) }
+  /// ```
   public var stillQueued: [ZDCWaitReason: Int] = [:]
   /// Trees that were neither pulled nor pushed, because the user must decide.
   public var frozenZones: [ZDCFrozenZone] = []
@@ -117,5 +132,10 @@ public struct ZDCSyncSummary: Sendable, Hashable {
   /// ``ZDCSyncManager/unreadableNodes(localUserID:limit:)``.
   public var unreadableNodes = 0
   /// Whether the server has all of this device's changes, and this device has read everything on the server.
+  ///
+  /// ```swift
+  /// let summary = try await session.syncManager.syncUntilIdle(localUserID: user.uuid)
+  /// if !summary.isComplete { print(summary.stillQueued) }
+  /// ```
   public var isComplete: Bool { stillQueued.isEmpty && frozenZones.isEmpty && unreadableNodes == 0 }
 }

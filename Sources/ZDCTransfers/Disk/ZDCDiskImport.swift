@@ -79,6 +79,12 @@ public final class ZDCDiskImport: Sendable {
   }
 
   /// Whether the file is never evicted, never expires, and is not counted in the cache's size.
+  ///
+  /// ```swift
+  /// let photo = ZDCDiskImport(cleartextFileURL: imageURL)
+  /// photo.storePersistently = true  // "keep offline"
+  /// try session.diskManager.importNodeData(photo, for: node)
+  /// ```
   public var storePersistently: Bool {
     get { state.withLock { $0.storePersistently } }
     set { state.withLock { $0.storePersistently = newValue } }
@@ -86,6 +92,12 @@ public final class ZDCDiskImport: Sendable {
 
   /// Whether a persistently stored file moves into the cache after its upload. It moves in the transaction in which the
   /// last queued upload of the node's data finishes, or is abandoned in favor of the cloud's version.
+  ///
+  /// ```swift
+  /// let photo = ZDCDiskImport(cleartextFileURL: imageURL)
+  /// photo.migrateToCacheAfterUpload = true  // keep it until it is sent, then as long as there is room
+  /// try session.diskManager.importNodeData(photo, for: node)
+  /// ```
   public var migrateToCacheAfterUpload: Bool {
     get { state.withLock { $0.migrateToCacheAfterUpload } }
     set { state.withLock { $0.migrateToCacheAfterUpload = newValue } }
@@ -115,6 +127,12 @@ public final class ZDCDiskImport: Sendable {
 
   /// Maximum time in the cache in seconds, from the moment the file enters it. 0 means the disk manager's default, and
   /// a negative number means no limit.
+  ///
+  /// ```swift
+  /// let preview = ZDCDiskImport(cleartextData: jpeg)
+  /// preview.expiration = 7 * 24 * 3_600
+  /// try session.diskManager.importNodeThumbnail(preview, for: node)
+  /// ```
   public var expiration: TimeInterval {
     get { state.withLock { $0.expiration } }
     set { state.withLock { $0.expiration = newValue } }

@@ -20,6 +20,13 @@ extension Notification.Name {
 public let kZDCDiskManagerChanges = "changes"
 
 /// The owners whose files were added, changed or removed. Deleted nodes, which lose all files, are not named.
+///
+/// ```swift
+/// for await notification in NotificationCenter.default.notifications(named: .ZDCDiskManagerChanged) {
+///   let changes = notification.userInfo?[kZDCDiskManagerChanges] as? ZDCDiskManagerChanges
+///   for nodeID in changes?.changedNodeIDs ?? [] { refreshRow(nodeID) }
+/// }
+/// ```
 public struct ZDCDiskManagerChanges: Sendable, Hashable {
   /// Nodes whose data or thumbnail changed.
   public var changedNodeIDs: Set<String> { changedNodeData.union(changedNodeThumbnails) }

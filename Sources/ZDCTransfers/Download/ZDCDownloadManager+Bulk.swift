@@ -8,6 +8,10 @@ internal import ZDCSupport
 public import ZDCTreesystem
 
 /// The opened content of a node.
+///
+/// ```swift
+/// func receive(_ content: ZDCNodeContent, of node: ZDCNode) { store(content, of: node, transaction) }
+/// ```
 public enum ZDCNodeContent: Sendable {
   /// Small content, already opened.
   case memory(data: Data, metadata: Data, thumbnail: Data)

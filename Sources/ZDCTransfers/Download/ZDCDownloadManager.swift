@@ -22,6 +22,12 @@ public import ZDCTreesystem
 /// - ``downloadContents(of:)``
 /// ### Metadata and thumbnail
 /// - ``downloadNodeMeta(_:components:options:)``
+///
+/// ```swift
+/// let (info, file) = try await session.downloadManager.downloadNodeData(node)
+/// print(info.dataSize, "bytes")
+/// importDocument(file, of: node)
+/// ```
 public final class ZDCDownloadManager: Sendable {
   /// The completion block of a download of data.
   public typealias DataCompletion =

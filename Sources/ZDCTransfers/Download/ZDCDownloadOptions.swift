@@ -50,12 +50,24 @@ public final class ZDCDownloadOptions: Sendable {
   package var values: Values { storage.withLock { $0 } }
 
   /// Whether the disk manager keeps the result. Otherwise the file belongs to the caller, who deletes it.
+  ///
+  /// ```swift
+  /// let options = ZDCDownloadOptions()
+  /// options.cacheToDiskManager = true
+  /// _ = try await session.downloadManager.downloadNodeData(node, options: options)
+  /// ```
   public var cacheToDiskManager: Bool {
     get { values.cacheToDiskManager }
     set { storage.withLock { $0.cacheToDiskManager = newValue } }
   }
 
   /// Whether the disk manager keeps the result until the app deletes it.
+  ///
+  /// ```swift
+  /// let options = ZDCDownloadOptions()
+  /// options.savePersistentlyToDiskManager = true  // "keep offline"
+  /// _ = try await session.downloadManager.downloadNodeData(node, options: options)
+  /// ```
   public var savePersistentlyToDiskManager: Bool {
     get { values.savePersistentlyToDiskManager }
     set { storage.withLock { $0.savePersistentlyToDiskManager = newValue } }
@@ -65,6 +77,12 @@ public final class ZDCDownloadOptions: Sendable {
   ///
   /// A download that outlives the app is delivered to the delegate's `didBackgroundDownload…` at a later launch, unless
   /// another process of the app still waits for it.
+  ///
+  /// ```swift
+  /// let options = ZDCDownloadOptions()
+  /// options.canDownloadWhileInBackground = true
+  /// _ = try await session.downloadManager.downloadNodeData(node, options: options)
+  /// ```
   public var canDownloadWhileInBackground: Bool {
     get { values.canDownloadWhileInBackground }
     set { storage.withLock { $0.canDownloadWhileInBackground = newValue } }

@@ -3,6 +3,12 @@ public import ZDCSync
 /// One finding about the connection between this device and its server.
 ///
 /// See ``ZDCSyncManager/checkConnection(localUserID:)``.
+///
+/// ```swift
+/// for check in try await zdc.checkConnection(localUserID: user.uuid) where check.verdict != .passed {
+///   show([check.finding, check.advice ?? ""])
+/// }
+/// ```
 public struct ZDCConnectionCheck: Sendable, Hashable {
   /// The parts of the connection that are checked, in this order.
   public enum Step: String, Sendable, CaseIterable {
