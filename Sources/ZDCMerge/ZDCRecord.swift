@@ -30,7 +30,11 @@ public protocol ZDCRecord: ZDCSyncable {
 /// One property of a ``ZDCRecord``.
 ///
 /// ```swift
-/// let title = ZDCField<Task>("title", \._title)
+/// struct Note: ZDCRecord, Codable, Equatable {
+///   @Syncable var title = ""
+///
+///   static var syncableFields: [ZDCField<Note>] { [ZDCField("title", \._title)] }
+/// }
 /// ```
 public struct ZDCField<Record> {
   let name: String
@@ -43,10 +47,6 @@ public struct ZDCField<Record> {
   let merge: (inout Record, _ base: Record, _ cloud: Record, inout ZDCMergeContext) -> Void
 
   /// Describes one property of a record.
-  ///
-  /// ```swift
-  /// let fields: [ZDCField<Task>] = [ZDCField("title", \._title), ZDCField("completed", \._completed)]
-  /// ```
   ///
   /// - Parameters:
   ///   - name: The property's name in changesets.

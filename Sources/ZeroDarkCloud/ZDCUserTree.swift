@@ -85,10 +85,6 @@ public struct ZDCUserTree: Sendable {
   }
 
   /// Like the asynchronous form, but blocks the calling thread. Swift chooses it outside of asynchronous code.
-  ///
-  /// ```swift
-  /// let count = try tree.read { _, cloud in cloud.pendingOperations().count }
-  /// ```
   @_disfavoredOverload
   public func read<T>(_ body: (ZDCReadTransaction, ZDCCloudReadTransaction) throws -> T) throws -> T {
     try database.read { try body($0, try cloud(in: $0)) }

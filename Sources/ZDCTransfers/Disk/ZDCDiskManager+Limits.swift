@@ -82,7 +82,7 @@ extension ZDCDiskManager {
   ///
   /// ```swift
   /// let bytes = session.diskManager.storageSizeForCachedNodeData()
-  /// show([Measurement(value: Double(bytes), unit: UnitInformationStorage.bytes).formatted()])
+  /// show(["\(bytes >> 20) MiB"])
   /// ```
   public func storageSizeForCachedNodeData() -> UInt64 { storageSize(.nodeData, false) }
   /// Returns the total size of stored thumbnails in bytes, as sealed files; 0 if the database cannot be read.

@@ -22,7 +22,9 @@ public let kZDCDiskManagerChanges = "changes"
 /// The owners whose files were added, changed or removed. Deleted nodes, which lose all files, are not named.
 ///
 /// ```swift
-/// for await notification in NotificationCenter.default.notifications(named: .ZDCDiskManagerChanged) {
+/// let observer = NotificationCenter.default.addObserver(
+///   forName: .ZDCDiskManagerChanged, object: nil, queue: nil
+/// ) { notification in
 ///   let changes = notification.userInfo?[kZDCDiskManagerChanges] as? ZDCDiskManagerChanges
 ///   for nodeID in changes?.changedNodeIDs ?? [] { refreshRow(nodeID) }
 /// }

@@ -5,7 +5,7 @@ public import ZDCSync
 /// See ``ZDCSyncManager/checkConnection(localUserID:)``.
 ///
 /// ```swift
-/// for check in try await zdc.checkConnection(localUserID: user.uuid) where check.verdict != .passed {
+/// for check in try await session.syncManager.checkConnection(localUserID: user.uuid) where check.verdict != .passed {
 ///   show([check.finding, check.advice ?? ""])
 /// }
 /// ```
