@@ -19,7 +19,7 @@ public struct ZDCServerError: Error, Codable, Sendable, Hashable {
   /// do {
   ///   try await session.syncManager.syncUntilIdle(localUserID: user.uuid)
   /// } catch let error as ZDCServerError where error.retryable {
-  ///   try await Swift.Task.sleep(for: .milliseconds(error.retryAfterMs ?? 1_000))
+  ///   print("try again in", error.retryAfterMs ?? 1_000, "ms")
   /// }
   /// ```
   public var retryAfterMs: UInt64?
