@@ -81,6 +81,7 @@ extension ZDCSecurityError: CustomStringConvertible {
 
 /// Throws a security error unless the condition holds. A call reads as the rule that it checks.
 @inlinable
-package func require(_ condition: Bool, _ code: ZDCSecurityError.Code, node: ZDCNodeID? = nil) throws(ZDCSecurityError) {
+package func require(_ condition: Bool, _ code: ZDCSecurityError.Code, node: ZDCNodeID? = nil) throws(ZDCSecurityError)
+{
   guard condition else { throw ZDCSecurityError(code, node: node) }
 }
