@@ -10,6 +10,8 @@ package struct NodeIDRun {
   private var beginning: UInt64 = 0
   private var left = 0
 
+  package init() {}
+
   package mutating func next() -> NodeID {
     var random = SystemRandomNumberGenerator()
     if left == 0 {

@@ -50,13 +50,14 @@ extension ZDCCloudTransaction {
   ///
   /// - Returns: The operation that deletes the node; nil if the cloud never had any of these nodes, so that there is nothing
   ///   to send.
-  /// - Throws: ``ZDCCloudError``: `invalidParameter` for an unknown node, a trunk, or another user's branch that has no place
-  ///   in the local user's tree; `notAllowed` if the access list does not let the local user write, and for another user's
+  /// - Throws: ``ZDCCloudError``: `invalidParameter` for an unknown node, a trunk, another user's branch that has no place
+  ///   in the local user's tree, or a grafted branch while nodes move into it or out of it; `notAllowed` if the access list does not let the local user write, and for another user's
   ///   branch that is shown in a third user's tree.
   @discardableResult
   public func delete(_ node: ZDCNode) throws -> ZDCCloudOperation? {
     let row = try stored(node)
     if let pointer = try transaction.grafts.pointer(to: row) {
+      try checkNoMoves(with: row.zone)
       return try leave(row, at: pointer).map(transaction.zdcOperation)
     }
     guard row.parent == nil, let zone = try transaction.zones.zone(id: row.zone) else {
@@ -100,15 +101,17 @@ extension ZDCCloudTransaction {
 
   /// - Returns: The operation that deletes the top, or else the first of those that were queued.
   package func delete(row: NodeRow) throws -> OperationRow? {
+    for graft in try transaction.grafts.roots(below: row) { try checkNoMoves(with: graft.zone) }
     let ends = try queueEnds(atOrBelow: row)
     let places = try nodes.cloudPlaces(atOrBelow: row.id)
-    let targets = try cloudTargets(places, zone: row.zone)
+    let targets = try Set(places.map(\.zone)).sorted().flatMap { try cloudTargets(places, zone: $0) }
+    try deleteHeldCopies(of: places)
     let grafts = try transaction.grafts.roots(below: row)
     try nodes.deleteSubtree(of: row.id)
     var first: OperationRow?
     for target in targets {
       var operation = OperationRow(
-        uuid: UUIDv7.make(atMs: now), zone: row.zone, kind: .delete, node: nil, nodeUUID: target.uuid,
+        uuid: UUIDv7.make(atMs: now), zone: target.zone, kind: .delete, node: nil, nodeUUID: target.uuid,
         nodeID: target.nodeID, createdMs: now)
       // Otherwise another device could read that an open branch has lost its place, and put it back.
       try operations.insert(&operation, dependsOn: ends.map(\.id))
@@ -141,12 +144,21 @@ extension ZDCCloudTransaction {
     return operation
   }
 
+  /// Queues the deletion of what an interrupted move has copied already. The rows are in the old zone.
+  private func deleteHeldCopies(of places: [NodeStore.CloudPlace]) throws {
+    guard try !transaction.moves.isEmpty else { return }
+    for place in places {
+      guard let copy = try transaction.moves.copy(zone: place.zone, place.nodeID), copy.isHeld else { continue }
+      try CopyRemoval(readWrite).remove(copy, uuid: place.uuid)
+    }
+  }
+
   /// The nodes to delete in the cloud so that all of these go: those that it has, or may get by the request in flight,
   /// and whose place there is not below another of them. A node that was moved in here and not sent yet is elsewhere in
   /// the cloud.
   private func cloudTargets(_ places: [NodeStore.CloudPlace], zone: Int64) throws -> [NodeStore.CloudPlace] {
     let inFlight = try operations.nodesInFlight(zone: zone)
-    let inCloud = places.filter { $0.cloudParent != nil || inFlight.contains($0.id) }
+    let inCloud = places.filter { $0.zone == zone && ($0.cloudParent != nil || inFlight.contains($0.id)) }
     let nodeIDs = Set(inCloud.map(\.nodeID))
     let nodeIDByRow = Dictionary(uniqueKeysWithValues: places.map { ($0.id, $0.nodeID) })
     return inCloud.filter { place in

@@ -59,13 +59,21 @@ extension ZDCCloudTransaction {
   ///
   /// Content is not sent again, however large it is. A path that the node has already changes nothing.
   ///
+  /// The path may be in another branch: in one that is shared separately, or in a grafted branch of another user. In the
+  /// cloud, the nodes are then copied and deleted at their old place afterwards, so an interrupted move loses nothing. On
+  /// this device they keep their ``ZDCNode/uuid``, links, tags and queued operations. The members of the new branch can read
+  /// them from then on, and their content counts for its owner. Nodes that other members add to the old place in the
+  /// meantime, or change there, move as well.
+  ///
   /// ```swift
   /// let target = ZDCTreesystemPath(pathComponents: ["Archive", "beach.jpg"])
   /// try cloud.moveNode(node, to: cloud.conflictFreePath(target))
   /// ```
   ///
   /// - Returns: the node as it is now.
-  /// - Throws: ``ZDCCloudError`` as ``modifyNode(_:)``.
+  /// - Throws: ``ZDCCloudError`` as ``modifyNode(_:)``. For a move to another branch also `notAllowed` if the local user may
+  ///   not write there without restrictions, or not delete the node here, and `invalidParameter` for the top of a shared
+  ///   branch, for a node with one below it, for more than 10,000 nodes, and for nodes whose last such move has not ended.
   @discardableResult
   public func moveNode(_ node: ZDCNode, to path: ZDCTreesystemPath) throws -> ZDCNode {
     let row = try movable(try stored(node))
@@ -84,10 +92,7 @@ extension ZDCCloudTransaction {
   private func checkMove(
     _ row: NodeRow, below parent: NodeRow, name: FoldedName, path: ZDCTreesystemPath?
   ) throws {
-    guard parent.zone == row.zone else {
-      throw ZDCCloudError(
-        .invalidParameter, path: path, detail: "nodes move only inside of a trunk or a shared branch; copy the node")
-    }
+    if parent.zone != row.zone { try checkCrossing(row, below: parent, path) }
     guard try !nodes.isNode(parent.id, atOrBelow: row.id) else {
       throw ZDCCloudError(.invalidParameter, path: path, detail: "a node cannot be moved below itself")
     }
@@ -122,6 +127,7 @@ extension ZDCCloudTransaction {
     row.depth += shift
     try nodes.update(row)
     try nodes.shiftDepths(below: row.id, by: shift)
+    try transaction.moves.setCrossing(row.id, parent.zone != row.zone)
     try revive(row)
     let operation = try queueRecord(.move, row)
     let after = try operations.placements(above: row, in: nodes)

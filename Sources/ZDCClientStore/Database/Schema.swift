@@ -42,6 +42,7 @@ package enum FrameworkSchema {
     migrator.registerMigration("zdc.grafts") { db in try db.execute(sql: leftZones) }
     migrator.registerMigration("zdc.downloadRequests") { db in try db.execute(sql: downloadRequests) }
     migrator.registerMigration("zdc.zoneNumbers") { db in try db.execute(sql: zoneNumbers) }
+    migrator.registerMigration("zdc.moves") { db in try db.execute(sql: moves) }
   }
 
   /// The verified log, one hash per commit. It shows where a server's log diverges, and whether this device made the

@@ -245,6 +245,16 @@ package struct LogNodeStore: ZoneState {
     return try Int.fetchOne(statement, arguments: [zone]) ?? 0
   }
 
+  /// Whether a record of the branch is still to be fetched.
+  package func hasPending(atOrBelow node: NodeID) throws -> Bool {
+    let statement = try db.cachedStatement(
+      sql: """
+        \(Self.below) SELECT EXISTS (
+          SELECT 1 FROM below b CROSS JOIN zdc_leaf l ON l.zone = ?2 AND l.node = b.node AND l.pending = 1)
+        """)
+    return try Bool.fetchOne(statement, arguments: [node.data, zone]) ?? false
+  }
+
   /// Up to `limit` live children.
   package func children(of node: NodeID, limit: Int = .max) throws -> [LogNode] {
     let statement = try db.cachedStatement(

@@ -1,5 +1,5 @@
 internal import GRDB
-internal import ZDCProtocol
+package import ZDCProtocol
 
 // Questions that the cloud layer asks about nodes.
 
@@ -35,9 +35,10 @@ extension NodeStore {
   }
 
   /// A node of a sub-tree and where the cloud has it.
-  struct CloudPlace {
+  package struct CloudPlace {
     package var id: Int64
     package var uuid: String
+    package var zone: Int64
     package var nodeID: NodeID
     package var parent: Int64?
     /// Nil if it was never uploaded.
@@ -45,18 +46,18 @@ extension NodeStore {
   }
 
   /// The node and all below it, shallow first, without opening anything.
-  func cloudPlaces(atOrBelow id: Int64) throws -> [CloudPlace] {
+  package func cloudPlaces(atOrBelow id: Int64) throws -> [CloudPlace] {
     let statement = try db.cachedStatement(
       sql: """
         WITH RECURSIVE below(id) AS (
           SELECT ? UNION ALL SELECT child.id FROM zdc_node child JOIN below ON child.parent = below.id
-        ) SELECT id, uuid, nodeID, parent, cloudParent, recordVersion FROM zdc_node
+        ) SELECT id, uuid, nodeID, parent, cloudParent, recordVersion, zone FROM zdc_node
         WHERE id IN (SELECT id FROM below) ORDER BY depth, id
         """)
     return try Row.fetchAll(statement, arguments: [id]).map { row in
       let isUploaded = (row[5] as Int64) > 0
       return CloudPlace(
-        id: row[0], uuid: row[1], nodeID: try NodeID(row, 2), parent: row[3],
+        id: row[0], uuid: row[1], zone: row[6], nodeID: try NodeID(row, 2), parent: row[3],
         cloudParent: isUploaded ? try NodeID(row, 4) : nil)
     }
   }

@@ -66,7 +66,7 @@ extension OperationStore {
     return isComplete
   }
 
-  func closesCircle(_ operation: Int64, waitingFor dependency: Int64) throws -> Bool {
+  package func closesCircle(_ operation: Int64, waitingFor dependency: Int64) throws -> Bool {
     try OperationGraph.closesCircle(operation, waitingFor: dependency) { try dependencies(of: $0) }
   }
 

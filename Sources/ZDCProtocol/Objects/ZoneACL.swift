@@ -24,6 +24,9 @@ package struct ZoneACL: Sendable, Hashable {
     /// Whether a member with these permissions may give others. Permissions that only narrow need not be their own.
     package func mayGive(_ others: Permissions) -> Bool { isSuperset(of: others.intersection(.widening)) }
 
+    /// Whether a member may put and delete any node.
+    package var writesFreely: Bool { contains(.write) && isDisjoint(with: .narrowing) }
+
     /// Whether a list may give a member exactly these permissions.
     package var isCombination: Bool {
       let combinations: [Permissions] = [[.read], [.read, .write], [.read, .write, .share]]

@@ -20,6 +20,8 @@ package struct PageContents {
   package private(set) var contents: [BlobID: ArraySlice<UInt8>] = [:]
   /// The list that the next edit changes.
   private var newestList: ZoneACL?
+  /// Whether the bytes are a request of this client, which may attach content of other nodes.
+  private var isOwnRequest = false
 
   /// Decodes a page. Records and grants are class 2: a malformed one counts as missing and does not affect the rest.
   ///
@@ -27,6 +29,10 @@ package struct PageContents {
   /// - Throws: `ZDCSecurityError` for other bytes that are not canonical.
   package init(_ body: [UInt8], after list: ZoneACL? = nil) throws(ZDCSecurityError) {
     newestList = list
+    try add(body)
+  }
+
+  private mutating func add(_ body: [UInt8]) throws(ZDCSecurityError) {
     var reader = Bundle.Reader(body)
     while let item = try reader.nextLeniently() {
       switch item {
@@ -48,6 +54,7 @@ package struct PageContents {
       add(try edit.applied(to: base))
     case .grant(let grant): grants[grant.wrapHash] = grant
     case .content(let blob, let bytes): contents[blob] = bytes
+    case .attach where isOwnRequest: break
     // Chains, leaf hashes and messages have separate routes, and only requests attach content.
     case .link, .leaves, .attach, .envelope: throw ZDCSecurityError(.nonCanonicalEncoding)
     }
@@ -59,8 +66,9 @@ package struct PageContents {
   }
 
   /// Creates the page of an accepted request of this client, whose records need no check.
-  package init(ownRequest body: [UInt8], receivedMs: UInt64) throws(ZDCSecurityError) {
-    try self.init(body)
+  package init(ownRequest body: [UInt8], receivedMs: UInt64 = 0) throws(ZDCSecurityError) {
+    isOwnRequest = true
+    try add(body)
     commits = commits.map { Commit(receivedMs: receivedMs, commit: $0.commit) }
   }
 

@@ -192,6 +192,7 @@ struct Explainer {
     if let waiting = waiting[operation.id] { return (ZDCWaitReason(waiting.reason), waiting.detail) }
     if isPaused { return (.paused, nil) }
     if try isAwaitingPull(operation) { return (.notPulledYet, nil) }
+    if let reason = try moveWaits(operation) { return (ZDCWaitReason(reason), nil) }
     switch operation.reason {
     case .uploading, .promisePending: return (ZDCWaitReason(operation.reason), operation.reasonDetail)
     // The pause is over, but only the next attempt shows whether there is space now.
@@ -199,6 +200,15 @@ struct Explainer {
     // The operation may run now; reasons stored by earlier attempts are history.
     default: return (.ready, nil)
     }
+  }
+
+  /// Returns why a move to another branch cannot begin yet.
+  private func moveWaits(_ operation: OperationRow) throws -> OperationRow.Reason? {
+    guard let node = operation.node, try transaction.moves.crossings(from: zone.id).contains(node),
+      let user = UserID(text: try transaction.cloudState.facts(ofZone: zone.id).localUserID),
+      case .waits(let reason) = try CrossingPlan(user: user, zone: zone, transaction: transaction).verdict(node)
+    else { return nil }
+    return reason
   }
 
   /// Returns whether the node's next record would have to follow one that this device has not read. A delete follows no

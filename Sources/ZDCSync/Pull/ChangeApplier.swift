@@ -21,6 +21,7 @@ package struct ChangeApplier {
   package private(set) var announced = 0
   private let queuedDeletes: Set<NodeID>
   private let duplicates: DuplicateNames
+  private let claims: MoveClaims
 
   package init(session: SyncSession, zone: Int64, transaction: ZDCReadWriteTransaction) throws {
     guard let row = try transaction.zones.zone(id: zone) else { throw ZDCError(.corruptDatabase) }
@@ -31,6 +32,7 @@ package struct ChangeApplier {
     nodes = transaction.nodes
     places = LocalTreeResolver(session: session, transaction: transaction)
     queuedDeletes = Set(try transaction.operations.deletes(zone: zone).map(\.nodeID))
+    claims = MoveClaims(transaction, localUser: session.localUser)
     duplicates = DuplicateNames(session: session, transaction: transaction, places: places, leaves: leaves)
   }
 
@@ -52,6 +54,8 @@ package struct ChangeApplier {
     }
     // The parent's newest key has not been read yet, so the node waits.
     guard leaf.parentKeyGen <= parent.keyGen else { return false }
+    // The row of this node is in its old zone until its move resumes.
+    guard try !transaction.moves.isHeldCopy(zone: zoneRow.id, node) else { return false }
     let known = try nodes.node(zone: zoneRow.id, nodeID: node)
     try checkAgainstPin(item.record, known)
     guard let opened = try open(item.record, parent: parent) else { return true }
@@ -204,6 +208,7 @@ package struct ChangeApplier {
       row.nameTag = try nodes.keys(of: parent).nameTag(folded: shown.name)
     }
     try nodes.insert(&row)
+    try claims.note(opened, row)
     if try mount(row) { return }
     try announceNew(row)
   }

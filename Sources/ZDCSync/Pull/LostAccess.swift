@@ -20,6 +20,7 @@ struct LostAccess {
   ///   has grafted the branch.
   package func settle(isOwnDecision: Bool = false) throws {
     guard let row = try transaction.zones.zone(id: zone), isEnd || row.owner != nil else { return }
+    try ZoneCrossing(session: session, transaction: transaction).cancel(with: zone)
     if !row.isTrunk, let root = try transaction.nodes.root(zone: zone) {
       try removeGraft(root, isOwnDecision ? nil : isEnd ? .graft_DstNodeNotFound : .graft_DstNodeNotReadable)
       guard try transaction.nodes.root(zone: zone) == nil else { return }

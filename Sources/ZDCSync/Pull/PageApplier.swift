@@ -33,6 +33,7 @@ package struct PageApplier {
         continue
       }
       let isOwn = item.commit.hash == ownHash
+      if !isOwn { try crossing.prepare(for: item.commit, in: zone) }
       let before = row.head?.acl
       let state = try replay(item.commit, page: page, isOwn: isOwn, row: &row)
       if expected?.seq == item.commit.fields.seq { try ExpectedHeadStore(transaction).fulfil(item.commit, zone: zone) }
@@ -50,7 +51,10 @@ package struct PageApplier {
             receivedMs: item.receivedMs, isOwn: isOwn))
       }
       count += 1
-      if row.isClosed { continue }
+      if row.isClosed {
+        if isOwn { for removal in state.removed { try crossing.forget(removal.all, in: zone) } }
+        continue
+      }
       try remove(state.removed, item)
       if !deleted.isEmpty, !isOwn { try readAgain(state.moved.keys, outside: deleted) }
     }
@@ -172,8 +176,14 @@ package struct PageApplier {
     let remover = RemoteRemoval(
       session: session, zone: zone, transaction: transaction, receivedMs: item.receivedMs,
       writer: item.commit.fields.writer)
-    for removal in removals { try remover.apply(removal) }
+    for removal in removals {
+      try crossing.cancel(below: Set(removal.all), in: zone)
+      try remover.apply(removal)
+      try crossing.forget(removal.all, in: zone)
+    }
   }
+
+  private var crossing: ZoneCrossing { ZoneCrossing(session: session, transaction: transaction) }
 }
 
 extension ZoneOperation {

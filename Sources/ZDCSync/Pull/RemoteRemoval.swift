@@ -69,6 +69,14 @@ struct RemoteRemoval {
   }
 
   private func remove(_ top: NodeRow, gone: Set<NodeID>) throws {
+    let takeOver = MoveTakeOver(session: session, zone: zone, transaction: transaction)
+    guard let writer, try takeOver.run(atOrBelow: top, gone: gone, by: writer) else {
+      return try removeHere(top, gone: gone)
+    }
+    for row in try takeOver.left(atOrBelow: top, gone: gone) { try removeHere(row, gone: gone) }
+  }
+
+  private func removeHere(_ top: NodeRow, gone: Set<NodeID>) throws {
     try returnSurvivors(below: top, gone: gone)
     let renamed = try renamedNodes(atOrBelow: top)
     try removeBranch(top, gone: gone)
@@ -214,6 +222,7 @@ struct RemoteRemoval {
 
   /// Ends a grafted branch whose pointer is deleted: the user has left it on another device (G-2).
   private func leave(_ root: NodeRow) throws {
+    try ZoneCrossing(session: session, transaction: transaction).cancel(with: root.zone)
     try LostAccess(session: session, zone: root.zone, transaction: transaction, receivedMs: receivedMs).journal(root)
     let range = Self.leavingPauseMs
     let pause = range.lowerBound + (range.upperBound - range.lowerBound) * session.time.random()

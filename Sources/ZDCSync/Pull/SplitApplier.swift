@@ -133,8 +133,8 @@ struct SplitApplier {
 
   private var owner: UserID { origin?.acl.fields.owner ?? session.user }
 
-  /// Moves nodes of the branch back that this device has moved out of it, by moves that were not sent: nodes do not move
-  /// between zones.
+  /// Moves nodes of the branch back that this device has moved out of it, by moves that were not sent: the app
+  /// did not decide that they leave a shared branch.
   private func returnMovedOut(_ rows: BranchRows, below root: NodeRow) throws {
     let places = LocalTreeResolver(session: session, transaction: transaction)
     for row in try rows.nodesElsewhere(than: root.id) {

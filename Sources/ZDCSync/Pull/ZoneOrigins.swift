@@ -117,7 +117,7 @@ extension ZonePuller {
     let request = try await session.database.asyncRead { [zone] transaction in
       try InFlightStore(transaction: transaction).request(zone: zone)
     }
-    return try request.flatMap { SplitOrigin(genesis, in: try PageContents($0.body)) }
+    return try request.flatMap { SplitOrigin(genesis, in: try PageContents(ownRequest: $0.body)) }
   }
 
   /// Fetches the state with which a zone begins. Replay compares it with the root that the genesis names.

@@ -14,10 +14,53 @@ extension ZonePuller {
   /// - Returns: The first error that the app threw.
   /// - Throws: `ZDCServerError`, `ZDCTransportError`, `CancellationError`.
   func pullBranches(deletedBy page: PageContents, _ row: ZoneRow) async throws -> DelegateError? {
+    try await pullFirst(try await branches(deletedBy: page, row))
+  }
+
+  /// Pulls the other zones with news before a page is applied that deletes nodes which this device has: the writer may have
+  /// moved them there, and the copies take over their local IDs, links and queued changes (M-3).
+  ///
+  /// - Returns: The first error that the app threw.
+  /// - Throws: as ``pullBranches(deletedBy:_:)``.
+  func pullDestinations(deletedBy page: PageContents, _ row: ZoneRow) async throws -> DelegateError? {
+    guard !isInsideOther, try await deletesKnownNodes(page, row) else { return nil }
+    let others = try await others(than: row)
+    guard !others.isEmpty else { return nil }
+    let named = try await session.api.zones(since: nil).zones
+    let heads = Dictionary(named.map { ($0.zone, $0.head) }) { first, _ in first }
+    let news = others.filter { other in other.isUnfinished || heads[other.zone, default: other.head] != other.head }
+    return try await pullFirst(news.map(\.id))
+  }
+
+  private struct OtherZone: Sendable {
+    let id: Int64
+    let zone: ZoneID
+    let head: CommitHash
+    /// Whether records of it are still to be read.
+    let isUnfinished: Bool
+  }
+
+  /// Returns the zones of the user's home tree, and those of others, in which nodes can be moved.
+  private func others(than zone: ZoneRow) async throws -> [OtherZone] {
+    try await session.database.asyncRead { [session] transaction in
+      try transaction.zones.zones(localUser: session.localUser).compactMap { row in
+        let isPlace = row.id != zone.id && row.appTreeID == session.appTreeID && (!row.isTrunk || row.trunk == .home)
+        guard isPlace, row.frozen == nil, !row.isClosed, let head = row.head,
+          try !transaction.grafts.isLeft(zone: row.id)
+        else { return nil }
+        let isUnfinished = try transaction.leaves(zone: row.id).pendingCount() > 0
+        return OtherZone(id: row.id, zone: row.zone, head: head.hash, isUnfinished: isUnfinished)
+      }
+    }
+  }
+
+  private func pullFirst(_ zones: [Int64]) async throws -> DelegateError? {
     var refusal: DelegateError?
-    for branch in try await branches(deletedBy: page, row) {
+    for zone in zones {
       do {
-        let pulled = try await ZonePuller(session: session, zone: branch).pull()
+        var puller = ZonePuller(session: session, zone: zone)
+        puller.isInsideOther = true
+        let pulled = try await puller.pull()
         refusal = refusal ?? pulled.refusal
       } catch let error as ZDCSecurityError {
         session.events.report(error)
@@ -28,11 +71,23 @@ extension ZonePuller {
     return refusal
   }
 
-  private func branches(deletedBy page: PageContents, _ row: ZoneRow) async throws -> [Int64] {
+  private func deletes(_ page: PageContents, _ row: ZoneRow) -> [NodeID] {
     let new = page.commits.filter { item in row.head.map { item.commit.fields.seq > $0.seq } ?? true }
-    let deleted = new.flatMap(\.commit.fields.operations).compactMap { operation in
+    return new.flatMap(\.commit.fields.operations).compactMap { operation in
       if case .delete(let node, _, _) = operation { node } else { nil }
     }
+  }
+
+  private func deletesKnownNodes(_ page: PageContents, _ row: ZoneRow) async throws -> Bool {
+    let deleted = deletes(page, row)
+    guard !deleted.isEmpty else { return false }
+    return try await session.database.asyncRead { [zone] transaction in
+      try deleted.contains { try transaction.nodes.node(zone: zone, nodeID: $0) != nil }
+    }
+  }
+
+  private func branches(deletedBy page: PageContents, _ row: ZoneRow) async throws -> [Int64] {
+    let deleted = deletes(page, row)
     guard !deleted.isEmpty else { return [] }
     return try await session.database.asyncRead { [zone] transaction in
       guard try !transaction.mounts.isEmpty else { return [] }

@@ -31,6 +31,8 @@ package struct ZonePuller {
 
   /// Whether this is the second attempt, over another connection.
   var isSecondTry = false
+  /// Whether another zone's pull needs this one first.
+  var isInsideOther = false
 
   /// Pulls until the local tree matches the server's head.
   ///
@@ -111,7 +113,8 @@ package struct ZonePuller {
     }
     let writers = try await writerKeys(contents, row)
     let origins = try await origins(of: contents, row, writers: writers)
-    let inBranches = try await pullBranches(deletedBy: contents, row)
+    var inOthers = try await pullBranches(deletedBy: contents, row)
+    inOthers = try await pullDestinations(deletedBy: contents, row) ?? inOthers
     return try await doubting(row.zone, isSigned: { Self.isSigned(contents, writers) }) {
       let ((count, isKnown), refusal) = try await session.writeNotifyingDelegate { [session, zone] transaction in
         let applier = PageApplier(
@@ -121,7 +124,7 @@ package struct ZonePuller {
       if count > 0 { session.activity.foundChanges() }
       // The server claims that there are more commits but shows none.
       guard count > 0 || isKnown else { throw ZDCSecurityError(.commitChainBroken) }
-      return AppliedPage(commits: count, records: contents.records, refusal: inBranches ?? refusal)
+      return AppliedPage(commits: count, records: contents.records, refusal: inOthers ?? refusal)
     }
   }
 

@@ -40,6 +40,8 @@ extension CommitBuilder {
 
   private mutating func delete(_ operation: OperationRow) throws -> DeleteResult {
     guard let leaf = try leaves.leaf(operation.nodeID) else { return .nothingToDo }
+    // Nodes that move to another zone are complete here until all of them are there.
+    guard try !transaction.moves.isIncomplete(atOrBelow: operation.nodeID, zone: zoneRow.id) else { return .later }
     if operation.nodeID == zoneRow.zone.root { return endZone(operation, leaf) }
     guard operations.count < Limits.commitOperations, try !isRemoved(operation.nodeID),
       !removals.aboveSurvivors.contains(operation.nodeID)

@@ -22,6 +22,8 @@ package struct CommitBuilder {
   package var operations: [ZoneOperation] = []
   private var records: [NodeRecord] = []
   private var contents: [(BlobID, [UInt8])] = []
+  /// Content of nodes in other zones, from which this commit's nodes are copied.
+  private var attached: [BlobID: AttachedContent] = [:]
   package var outcomes: [InFlightStore.Outcome] = []
   /// The parents that this commit's puts give their nodes, by node. A child's parent may be among them.
   package private(set) var parents: [NodeID: NodeID] = [:]
@@ -82,7 +84,8 @@ package struct CommitBuilder {
   package mutating func put(
     _ id: Int64, content: SuppliedContent?, done: [Int64], isNameTaken: Bool
   ) throws -> PutResult {
-    guard let row = try nodes.node(id: id) else { return .later }
+    // A node that moves to another zone may be back in its old one.
+    guard let row = try nodes.node(id: id), row.zone == zoneRow.id else { return .later }
     if row.nodeID == zoneRow.zone.root { return try putRoot(row, content: content, done: done) }
     guard let parent = try row.parent.flatMap({ try nodes.parent(id: $0) }) else { return .later }
     let isParentThere = try parents[parent.nodeID] != nil || leaves.leaf(parent.nodeID) != nil
@@ -98,6 +101,8 @@ package struct CommitBuilder {
     // The plan excluded unread nodes, but a pull may have run since.
     guard try !transaction.isUnread(row) else { return .later }
     blocked = try drafts.refusal(of: row, content: content)
+    let source = try content == nil ? contentSource(of: row) : nil
+    if let source, attached[source.blob] != nil { return .later }
     guard blocked == nil, var next = try rekeyed(row, leaf),
       let above = try refreshed(parent), hasRoom(for: content, besides: next.historyWrap.count)
     else { return blocked.map(PutResult.refused) ?? .later }
@@ -107,11 +112,20 @@ package struct CommitBuilder {
       return blocked.map(PutResult.refused) ?? .later
     }
     add(record)
+    if let source { attached[source.blob] = source }
     if isRenamed { renamed.append(row) }
     if next.key != row.key { rekeyed[row.id] = next }
     add(content, of: record)
     addOutcomes(next, record, content, isRekeyed: next.key != row.key, done: done)
     return .added
+  }
+
+  /// Returns the node whose content the record names, if the node moves from another zone. The content is not sent again.
+  private func contentSource(of row: NodeRow) throws -> AttachedContent? {
+    guard let content = row.content?.content, let copy = try transaction.moves.copy(row: row.id), !copy.isHeld,
+      let tree = try transaction.zones.zone(id: copy.zone)?.zone.tree
+    else { return nil }
+    return AttachedContent(tree: tree, node: copy.node, blob: content.blobID)
   }
 
   private mutating func add(_ content: SuppliedContent?, of record: NodeRecord) {
@@ -215,6 +229,7 @@ package struct CommitBuilder {
     }
     var bundle = Bundle.Writer(capacity: size + operations.count * 100)
     for (blob, bytes) in contents { bundle.append(content: bytes, blob: blob) }
+    for source in attached.values { bundle.append(attach: source) }
     for record in records { bundle.append(record: record.bytes) }
     bundle.append(commit: commit.bytes)
     return Built(

@@ -30,6 +30,8 @@ struct PushPlanner: Sendable {
     case choice(Choice)
     case lists(ListChoice)
     case split(SplitChoice)
+    /// Branches that the app has moved to other zones, whose rows are still in this one.
+    case moves
     /// Messages to deliver; empty if the outcome of the last delivery is unknown.
     case deliveries([OperationRow])
   }
@@ -41,6 +43,7 @@ struct PushPlanner: Sendable {
     if let request = try InFlightStore(transaction: transaction).request(zone: zone) { return .request(request) }
     guard let head = row.head else { return .nothing }
     if try transaction.identityChanges.retirement(zone: zone) != nil { return .retirement }
+    if try CrossingPlan(user: session.user, zone: row, transaction: transaction).hasWork { return .moves }
     if let due = try planZoneChange(row, head, transaction) { return due }
     if let deliveries = try planDeliveries(row, transaction) { return .deliveries(deliveries) }
     guard var choice = try plan(row, head, transaction) else { return .nothing }

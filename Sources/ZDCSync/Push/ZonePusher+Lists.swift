@@ -98,7 +98,7 @@ extension ZonePusher {
   func isListChange() async throws -> Bool { try await stagedList() != nil }
 
   private func stagedList() async throws -> ZoneACL? {
-    let page = try PageContents(try await storedRequest()?.body ?? [])
+    let page = try PageContents(ownRequest: try await storedRequest()?.body ?? [])
     return page.commits.lazy.compactMap { page.acl(of: $0.commit) }.first
   }
 

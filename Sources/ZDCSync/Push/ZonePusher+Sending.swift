@@ -141,7 +141,7 @@ extension ZonePusher {
   /// between the refusal, whose answer was lost, and this attempt.
   private func isOutrun(_ request: InFlightStore.Request?) async throws -> Bool {
     guard let request else { return false }
-    let commits = try PageContents(request.body).commits
+    let commits = try PageContents(ownRequest: request.body).commits
     let head = try await session.database.asyncRead { [zone] transaction in try transaction.zones.zone(id: zone)?.head }
     guard let head else { return false }
     return commits.allSatisfy { $0.commit.fields.seq <= head.seq }
@@ -178,7 +178,7 @@ extension ZonePusher {
   /// Returns whether the user's keys were rotated on another device. The request was then signed with an old key, and
   /// is made again.
   private func signsWithNewKeys() async throws -> Bool {
-    let before = try PageContents(try await storedRequest()?.body ?? []).commits.first?.commit.fields.writerGen
+    let before = try PageContents(ownRequest: try await storedRequest()?.body ?? []).commits.first?.commit.fields.writerGen
     await identity.forget()
     try await identity.require()
     guard let before, before != session.keys.signGen else { return false }
@@ -211,8 +211,16 @@ extension ZonePusher {
       try await abandon()
       return ZDCPushSummary(triesAgain: true)
     }
+    let sources = try await moveSources()
+    if try await pull(sources) > 0 {
+      try await abandon()
+      return ZDCPushSummary(triesAgain: true)
+    }
     let operations = try await contentOperations()
-    guard !operations.isEmpty else { return try await setAside(error, detail: error.code.rawValue) }
+    guard !operations.isEmpty else {
+      let code = error.code.rawValue
+      return try await sources.isEmpty ? setAside(error, detail: code) : refused(error, detail: code)
+    }
     let nodes = operations.compactMap(\.node)
     if await contents.uploaded(among: nodes).count > 1, try await split() { return ZDCPushSummary(triesAgain: true) }
     await handle(.contentLost(operations: operations.map(\.id)))

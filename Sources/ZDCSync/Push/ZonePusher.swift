@@ -42,6 +42,7 @@ actor ZonePusher {
     case .choice(let choice): return try await push(choice, records)
     case .lists(let choice): return try await push(choice)
     case .split(let choice): return try await push(choice)
+    case .moves: return try await beginMoves()
     case .deliveries(let due): return try await MessageSender(session: session, zone: zone).send(due)
     }
   }

@@ -15,6 +15,6 @@ package struct IdleDetector {
   /// queued changes in a delegate call.
   package mutating func shouldContinue(after round: ZDCPushSummary, uploadsSettled: Int) -> Bool {
     rounds += 1
-    return !isExhausted && (round.hasNext || round.calledApp || uploadsSettled > 0)
+    return !isExhausted && (round.hasNext || round.calledApp || round.changedQueue || uploadsSettled > 0)
   }
 }

@@ -91,6 +91,8 @@ public struct ZDCPushSummary: Sendable, Hashable {
   public var waiting = 0
   /// Whether the app was notified of conflicts, or of content that it did not provide.
   package var calledApp = false
+  /// Whether operations were queued in other zones, into which nodes move.
+  var changedQueue = false
   /// Whether nothing was sent but another commit may succeed, because the server refused this one.
   var triesAgain = false
   /// Whether the queue was empty afterwards.
@@ -100,6 +102,7 @@ public struct ZDCPushSummary: Sendable, Hashable {
 
   package static func += (a: inout ZDCPushSummary, b: ZDCPushSummary) {
     a.calledApp = a.calledApp || b.calledApp
+    a.changedQueue = a.changedQueue || b.changedQueue
     a.triesAgain = a.triesAgain || b.triesAgain
     a.isDrained = b.isDrained
     a.commits += b.commits

@@ -21,7 +21,7 @@ struct InFlightCompletion {
     try store.remove(zone: zone)
     for rotation in rotations {
       guard let row = try transaction.nodes.node(id: rotation.node) else { continue }
-      try update(row, rotation.facts, receivedMs: receivedMs)
+      try complete(row, rotation.facts, receivedMs: receivedMs)
     }
     for outcome in outcomes {
       guard let id = outcome.node, let facts = outcome.facts else { continue }
@@ -30,15 +30,40 @@ struct InFlightCompletion {
       }
       // The app has deleted the node in the meantime; the delete that it queued takes care of the rest.
       guard let row = try transaction.nodes.node(id: id) else { continue }
-      try update(row, facts, receivedMs: receivedMs)
+      try complete(row, facts, receivedMs: receivedMs)
     }
+    // The deletion of nodes that move from another zone may have waited for these.
+    if try !transaction.moves.isEmpty { transaction.signal(.queue(localUser: session.localUser)) }
+  }
+
+  private func complete(_ row: NodeRow, _ facts: InFlightStore.Outcome.Facts, receivedMs: UInt64) throws {
+    guard row.zone != zone else { return try update(row, facts, receivedMs: receivedMs) }
+    // The node moves from another zone, and its row has returned there for now.
+    guard var copy = try transaction.moves.copy(row: row.id), copy.isHeld, copy.copyZone == zone else { return }
+    copy.other.cloud = state(facts, receivedMs)
+    copy.other.keyGen = facts.keyGen
+    if let rekeyed = facts.rekeyed { (copy.other.key, copy.other.historyWrap) = rekeyed }
+    if let content = facts.content { copy.other.content = self.content(content, receivedMs) }
+    try transaction.moves.insert(copy)
+  }
+
+  private func state(_ facts: InFlightStore.Outcome.Facts, _ receivedMs: UInt64) -> NodeRow.RemoteState {
+    NodeRow.RemoteState(
+      recordVersion: facts.recordVersion, recordHash: facts.recordHash, parent: facts.parent, name: facts.name,
+      nameTag: facts.nameTag, writer: session.user, receivedMs: receivedMs)
+  }
+
+  private func content(
+    _ content: (public: NodeRecord.Content, secrets: ContentSecrets, timeMs: UInt64), _ receivedMs: UInt64
+  ) -> NodeRow.RemoteContent {
+    NodeRow.RemoteContent(
+      content: content.public, secrets: content.secrets, writer: session.user, timeMs: content.timeMs,
+      receivedMs: receivedMs)
   }
 
   private func update(_ before: NodeRow, _ facts: InFlightStore.Outcome.Facts, receivedMs: UInt64) throws {
     var row = before
-    row.cloud = NodeRow.RemoteState(
-      recordVersion: facts.recordVersion, recordHash: facts.recordHash, parent: facts.parent, name: facts.name,
-      nameTag: facts.nameTag, writer: session.user, receivedMs: receivedMs)
+    row.cloud = state(facts, receivedMs)
     row.keyGen = facts.keyGen
     if let rekeyed = facts.rekeyed { (row.key, row.historyWrap) = rekeyed }
     // The newest version can be opened, and has the name under which the node is shown.
@@ -46,9 +71,7 @@ struct InFlightCompletion {
     try endUnreadable(row)
     guard let content = facts.content else { return try store(row, before: before) }
     let base = before.content?.content.eTag
-    row.content = NodeRow.RemoteContent(
-      content: content.public, secrets: content.secrets, writer: session.user, timeMs: content.timeMs,
-      receivedMs: receivedMs)
+    row.content = self.content(content, receivedMs)
     try store(row, before: before)
     try rebaseSuccessors(of: row, from: base, to: content.public.eTag)
     try session.part(.push, of: zone, row.nodeID, in: transaction) { try notifyPushed(row) }
@@ -114,6 +137,10 @@ struct InFlightCompletion {
       // An operation that is no longer in flight was parked by the page that overtook the request, and stays parked.
       guard var operation = try transaction.operations.operation(id: outcome.operation), operation.state == .inFlight
       else { continue }
+      guard try follow(&operation) else {
+        try transaction.operations.delete(id: operation.id)
+        continue
+      }
       operation.state = .pending
       let isFree = contentOnly && operation.kind != .putData
       operation.reason = isFree ? .ready : reason
@@ -123,5 +150,24 @@ struct InFlightCompletion {
       try transaction.operations.update(operation)
     }
     return free
+  }
+
+  /// Whether the operation would have copied a node whose move to this zone was given up in the meantime.
+  private func isLeftOver(_ operation: OperationRow, _ row: NodeRow) throws -> Bool {
+    guard operation.kind != .putData else { return false }
+    let others = try transaction.operations.operations(node: row.id).filter { $0.id != operation.id }
+    return row.isUploaded || others.contains { $0.kind == .create }
+  }
+
+  /// Gives an operation to the zone that its node has moved to since it was sent.
+  ///
+  /// - Returns: False if it is not needed there.
+  private func follow(_ operation: inout OperationRow) throws -> Bool {
+    guard let row = try operation.node.flatMap({ try transaction.nodes.node(id: $0) }), row.zone != zone else {
+      return true
+    }
+    if let copy = try transaction.moves.copy(row: row.id), copy.isHeld, copy.copyZone == zone { return true }
+    (operation.zone, operation.nodeID) = (row.zone, row.nodeID)
+    return try !isLeftOver(operation, row)
   }
 }

@@ -65,9 +65,11 @@ extension ZDCReadTransaction {
     guard let content = row.content else {
       throw ZDCError(row.isUploaded ? .noContent : .nodeNotUploaded)
     }
-    let place = try cached { ContentPlaces() }.place(ofZone: row.zone, in: self)
+    // A node that moves from another zone has its content there until its copy is in the cloud.
+    let copy = try row.isUploaded ? nil : moves.copy(row: row.id)
+    let place = try cached { ContentPlaces() }.place(ofZone: copy?.zone ?? row.zone, in: self)
     return ContentTarget(
-      user: place.user, zone: place.zone, node: row.nodeID,
+      user: place.user, zone: place.zone, node: copy?.node ?? row.nodeID,
       reference: try ContentReference(content: content.content, secrets: content.secrets),
       receivedMs: content.receivedMs)
   }

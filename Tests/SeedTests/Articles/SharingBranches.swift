@@ -44,6 +44,10 @@ final class SharingBranchesArticle: Sendable {
       remoteUser: sender)
   }
 
+  func share(_ task: ZDCNode, in list: ZDCTreesystemPath, _ cloud: ZDCCloudTransaction) throws -> ZDCNode {
+    try cloud.moveNode(task, to: cloud.conflictFreePath(list.appendingComponent(task.name ?? "")))
+  }
+
   func didDiscoverConflict(
     _ conflict: ZDCNodeConflict, forNode node: ZDCNode, atPath path: ZDCTreesystemPath,
     transaction: ZDCReadWriteTransaction

@@ -55,7 +55,7 @@ struct BranchDeviceTests {
       try await second.create("/home/list/d/new", "new")
       try await second.delete("/home/list/h/i")
       try await second.rename("/home/list", to: "renamed")
-      // These two cannot be: nodes do not move between zones.
+      // These two are dropped: the app moved the nodes inside of one zone.
       try await second.move("/home/renamed/h", to: "/h")
       try await second.move("/other", to: "/home/renamed/other")
       try await second.edit("/home/renamed/other", "edited too")

@@ -1,0 +1,59 @@
+internal import GRDB
+
+/// A branch that the app moves to another zone, as this device has it.
+package struct BranchToMove {
+  /// The largest number of nodes that move at once. All their rows change in one transaction.
+  package static let limit = 10_000
+
+  /// Why a branch cannot move. The last two end by themselves.
+  package enum Obstacle: Sendable {
+    case tooLarge, pointer, sharing, moving
+  }
+
+  private let transaction: ZDCReadTransaction
+  private let top: NodeRow
+
+  package init(_ transaction: ZDCReadTransaction, top: NodeRow) {
+    (self.transaction, self.top) = (transaction, top)
+  }
+
+  package var obstacle: Obstacle? {
+    get throws {
+      if try transaction.nodes.subtreeIDs(of: top.id).count > Self.limit { return .tooLarge }
+      if try has("EXISTS (SELECT 1 FROM zdc_pointer WHERE node = below.id)") { return .pointer }
+      if try has("EXISTS (SELECT 1 FROM zdc_operation WHERE node = below.id AND kind IN (6, 7))") { return .sharing }
+      if try has("EXISTS (SELECT 1 FROM zdc_moved WHERE node = below.id AND isHeld = 0)") { return .moving }
+      return nil
+    }
+  }
+
+  /// Whether a node's newest version cannot be opened. Nodes that are only shown under another name can move.
+  package var isUnreadable: Bool {
+    get throws { try has("EXISTS (SELECT 1 FROM zdc_leaf l WHERE l.zone = n.zone AND l.node = n.nodeID AND l.pending = 2)") }
+  }
+
+  /// Whether a node's newest version, or its deletion, is still to be read.
+  package var isUnread: Bool {
+    get throws {
+      let leaves = transaction.leaves(zone: top.zone)
+      let isAllRead = try leaves.pendingLeaves(limit: 1)?.isEmpty == true
+      if isAllRead, try transaction.delegateFailures.isEmpty(zone: top.zone) { return false }
+      if top.isUploaded, try leaves.hasPending(atOrBelow: top.nodeID) { return true }
+      return try has(
+        """
+        n.recordVersion > 0 AND NOT EXISTS (
+          SELECT 1 FROM zdc_leaf l WHERE l.zone = n.zone AND l.node = n.nodeID AND l.pending <> 1)
+        """)
+    }
+  }
+
+  private func has(_ condition: String) throws -> Bool {
+    let statement = try transaction.database.cachedStatement(
+      sql: """
+        WITH RECURSIVE below(id) AS (
+          SELECT ? UNION ALL SELECT child.id FROM zdc_node child JOIN below ON child.parent = below.id
+        ) SELECT EXISTS (SELECT 1 FROM below CROSS JOIN zdc_node n ON n.id = below.id WHERE \(condition))
+        """)
+    return try Bool.fetchOne(statement, arguments: [top.id]) ?? false
+  }
+}
