@@ -29,7 +29,9 @@ package struct BranchToMove {
 
   /// Whether a node's newest version cannot be opened. Nodes that are only shown under another name can move.
   package var isUnreadable: Bool {
-    get throws { try has("EXISTS (SELECT 1 FROM zdc_leaf l WHERE l.zone = n.zone AND l.node = n.nodeID AND l.pending = 2)") }
+    get throws {
+      try has("EXISTS (SELECT 1 FROM zdc_leaf l WHERE l.zone = n.zone AND l.node = n.nodeID AND l.pending = 2)")
+    }
   }
 
   /// Whether a node's newest version, or its deletion, is still to be read.

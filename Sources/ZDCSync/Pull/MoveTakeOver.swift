@@ -98,7 +98,9 @@ struct MoveTakeOver {
   private func claim(of old: NodeRow, by writer: UserID) throws -> NodeRow? {
     let statement = try transaction.database.cachedStatement(
       sql: "SELECT node FROM zdc_claim WHERE zone = ? AND nodeID = ? AND writer = ? ORDER BY node LIMIT 1")
-    return try Int64.fetchOne(statement, arguments: [zone, old.nodeID.data, writer.data]).flatMap { try nodes.node(id: $0) }
+    return try Int64.fetchOne(statement, arguments: [zone, old.nodeID.data, writer.data]).flatMap {
+      try nodes.node(id: $0)
+    }
   }
 
   private struct Shown {

@@ -178,8 +178,8 @@ package struct PageApplier {
       writer: item.commit.fields.writer)
     for removal in removals {
       try crossing.cancel(below: Set(removal.all), in: zone)
-      try remover.apply(removal)
       try crossing.forget(removal.all, in: zone)
+      try remover.apply(removal)
     }
   }
 

@@ -148,9 +148,14 @@ struct RemoteRemoval {
   func dirtyNodes(atOrBelow top: NodeRow) throws -> [NodeRow] {
     guard try transaction.operations.count(zone: zone) > 0 else { return [] }
     return try nodes.subtree(of: top.id).filter { row in
-      let queued = try transaction.operations.operations(node: row.id)
+      let queued = try ownOperations(of: row)
       return try !queued.isEmpty && !isOnlyRenamed(row, queued)
     }
+  }
+
+  /// Returns the node's operations in its zone. A copy that is in flight in another one is no change of the node.
+  private func ownOperations(of row: NodeRow) throws -> [OperationRow] {
+    try transaction.operations.operations(node: row.id).filter { $0.zone == row.zone }
   }
 
   /// Returns whether the node's queued operations only rename it within its old folder.
@@ -162,7 +167,7 @@ struct RemoteRemoval {
   private func renamedNodes(atOrBelow top: NodeRow) throws -> [(row: NodeRow, path: ZDCTreesystemPath)] {
     guard try transaction.operations.count(zone: zone) > 0 else { return [] }
     return try nodes.subtree(of: top.id).compactMap { row in
-      let queued = try transaction.operations.operations(node: row.id)
+      let queued = try ownOperations(of: row)
       guard try !queued.isEmpty && isOnlyRenamed(row, queued) else { return nil }
       return (row, try places.path(row))
     }
@@ -266,7 +271,7 @@ struct RemoteRemoval {
   /// on run normally.
   func parkAll(_ dirty: [NodeRow]) throws {
     for row in dirty {
-      for var operation in try transaction.operations.operations(node: row.id) {
+      for var operation in try ownOperations(of: row) {
         operation.state = .pending
         operation.reason = .deletedRemotely
         try transaction.operations.update(operation)
@@ -296,7 +301,7 @@ struct RemoteRemoval {
     row.content = nil
     row.historyWrap = []
     try nodes.update(row)
-    let operations = try transaction.operations.operations(node: row.id)
+    let operations = try ownOperations(of: row)
     for operation in operations {
       if operation.kind == .move || operation.kind == .modify {
         try transaction.operations.delete(id: operation.id)

@@ -178,7 +178,8 @@ extension ZonePusher {
   /// Returns whether the user's keys were rotated on another device. The request was then signed with an old key, and
   /// is made again.
   private func signsWithNewKeys() async throws -> Bool {
-    let before = try PageContents(ownRequest: try await storedRequest()?.body ?? []).commits.first?.commit.fields.writerGen
+    let before = try PageContents(ownRequest: try await storedRequest()?.body ?? []).commits.first?.commit.fields
+      .writerGen
     await identity.forget()
     try await identity.require()
     guard let before, before != session.keys.signGen else { return false }

@@ -50,7 +50,9 @@ struct ZoneMoveDeviceTests {
     }
   }
 
-  @Test("queued edits, renames and new nodes of a device that was offline: edits and new nodes follow, the rename is dropped")
+  @Test(
+    "queued edits, renames and new nodes of a device that was offline: edits and new nodes follow, the rename is dropped"
+  )
   func queuedChangesFollow() async throws {
     try await TestWorld.run { world in
       let moving = try await Moving(world)

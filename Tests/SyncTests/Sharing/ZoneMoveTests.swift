@@ -88,7 +88,10 @@ struct ZoneMoveTests {
       #expect(try await alice.node("/list/moved/a/b").uuid == inner)
       #expect(try await alice.cloudID("/list/moved/a/b") != before)
       let found = try await alice.write { _, cloud in
-        (cloud.linkedNode(forKey: "b", inCollection: "lists")?.uuid, cloud.tag(forNodeID: inner, withIdentifier: "tag") as? String)
+        (
+          cloud.linkedNode(forKey: "b", inCollection: "lists")?.uuid,
+          cloud.tag(forNodeID: inner, withIdentifier: "tag") as? String
+        )
       }
       #expect(found.0 == inner && found.1 == "x")
       #expect(try await bob.branch(try await moving.top() + "/moved") == Moving.folder)
