@@ -163,9 +163,8 @@ struct InFlightCompletion {
   ///
   /// - Returns: False if it is not needed there.
   private func follow(_ operation: inout OperationRow) throws -> Bool {
-    guard let row = try operation.node.flatMap({ try transaction.nodes.node(id: $0) }), row.zone != zone else {
-      return true
-    }
+    let node = try operation.node.flatMap { try transaction.nodes.node(id: $0) }
+    guard let row = node, row.zone != operation.zone else { return true }
     if let copy = try transaction.moves.copy(row: row.id), copy.isHeld, copy.copyZone == zone { return true }
     (operation.zone, operation.nodeID) = (row.zone, row.nodeID)
     return try !isLeftOver(operation, row)

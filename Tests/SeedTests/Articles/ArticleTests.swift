@@ -14,7 +14,7 @@ import Testing
   private static let examples = [
     "BackgroundTransfers": 5, "ConflictsAndMerging": 10, "DownloadsAndImages": 12, "GettingStarted": 3,
     "HandlingErrors": 2, "Mapping": 7, "PeopleAndDevices": 3, "ProgressAndExplain": 7, "Pull": 8, "Push": 13,
-    "SharingBranches": 4, "TestingYourApp": 12, "Transactions": 1,
+    "SharingBranches": 5, "TestingYourApp": 12, "Transactions": 1,
   ]
 
   private static func text(_ file: URL) throws -> String { try String(contentsOf: file, encoding: .utf8) }

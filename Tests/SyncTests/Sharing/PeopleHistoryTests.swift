@@ -272,6 +272,12 @@ private struct PeopleHistory {
     let target = "\(parent)/\(name())"
     let above = try await device.node(parent)
     let node = try await device.node(path)
+    // A move to another branch changes cloudIDs, by which the model knows nodes: see ZoneMoveTests.
+    let isInside = try await device.database.read { transaction in
+      guard let row = try transaction.nodes.node(uuid: node.uuid) else { return false }
+      return try transaction.place(of: row).zone == transaction.nodes.node(uuid: above.uuid)?.zone
+    }
+    guard isInside else { return }
     await attempt("moves \(path) \(target)", device) { try await device.move(path, to: target) }
     model.placed(node.cloudID, below: above.cloudID)
   }
