@@ -50,7 +50,9 @@ def require(condition, code):
 
 NAME_BYTES = 1024
 RECORD_BYTES = 64 << 10
-PRIVATE_BYTES = 32 << 10
+PRIVATE_BYTES = 40 << 10
+PROFILE_NAME_BYTES = 256
+PROFILE_AVATAR_BYTES = 32 << 10
 COMMIT_BYTES = 1 << 20
 COMMIT_OPERATIONS = 1000
 LINK_BYTES = 4 << 10
@@ -599,6 +601,8 @@ class Record:
         pointer = bool(self.flags & 2)
         require(pointer == (private["pointer"] is not None) and not (pointer and self.content), "recordBindingMismatch")
         require(private.get("message", self.node) == self.node, "recordBindingMismatch")
+        if "profile" in private:
+            require("message" in private and not pointer and not self.content, "recordBindingMismatch")
         if self.content:
             inner = private["content"]
             check_sizes(inner["sizes"], self.content["cipherLen"])
@@ -643,6 +647,9 @@ def parse_private(plaintext, has_content):
         require(len(value) == {3: 48, 4: 8, 5: 68}.get(kind, len(value)), "nonCanonicalEncoding")
         if kind == 5:
             private["message"] = message_node(value[:32], value[52:])
+        if kind == 6:
+            check_profile(value)
+            private["profile"] = value
     reader.padding(32)
     return private
 
@@ -1265,15 +1272,35 @@ def parse_body(plaintext):
     require(size == 0, "unsupportedVersion")
     body["heads"] = read_heads(reader)
     body["kind"] = reader.u8()
-    require(body["kind"] in (1, 2, 3), "unsupportedVersion")
+    require(body["kind"] in (1, 2, 3, 7), "unsupportedVersion")
     body["payload"] = reader.v32(MESSAGE_BYTES)
     if body["kind"] == 3:
         check_attachment(body["payload"])
+    if body["kind"] == 7:
+        check_profile(body["payload"])
     body["signed"] = plaintext[:len(plaintext) - reader.remaining]
     body["signature"] = reader.take(64)
     length = max(1024, padme(len(plaintext) - reader.remaining))
     require(len(plaintext) == length and not any(reader.take(reader.remaining)), "nonCanonicalEncoding")
     return body
+
+
+def check_profile(payload):
+    """A user's name and avatar."""
+    reader = Reader(payload)
+    require(reader.u8() == 1, "unsupportedVersion")
+    name = reader.v16(PROFILE_NAME_BYTES)
+    reader.v16(PROFILE_AVATAR_BYTES)
+    reader.finish()
+    require(is_text(name), "nonCanonicalEncoding")
+    require(not any(is_refused(ord(letter)) for letter in name.decode("utf-8")), "nonCanonicalEncoding")
+
+
+def is_refused(scalar):
+    ranges = (
+        (0, 0x1F), (0x7F, 0x9F), (0x61C, 0x61C), (0x200B, 0x200B), (0x200E, 0x200F), (0x2028, 0x202E),
+        (0x2060, 0x2060), (0x2066, 0x2069), (0xFEFF, 0xFEFF))
+    return any(first <= scalar <= last for first, last in ranges)
 
 
 def check_attachment(payload):

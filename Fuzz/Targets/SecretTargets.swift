@@ -15,6 +15,13 @@ extension FuzzTarget {
       try FuzzFinding.require(body.bytes == bytes, "a message has one encoding")
       try FuzzFinding.require(body.fields.heads.count <= Limits.messageHeads, "a message keeps its number of heads")
     },
+    FuzzTarget("profile") { bytes in
+      guard let profile = try accepted({ try UserProfile(bytes) }) else { return }
+      try FuzzFinding.require(profile.bytes == bytes, "a profile has one encoding")
+      try FuzzFinding.require(profile.name.utf8.count <= Limits.profileNameBytes, "a name keeps its limit")
+      try FuzzFinding.require(profile.avatar.count <= Limits.profileAvatarBytes, "an avatar keeps its limit")
+      try FuzzFinding.require(!profile.name.contains(where: \.isNewline), "a name is one line")
+    },
     FuzzTarget("keyring") { bytes in
       guard let keyring = try accepted({ try Keyring(bytes) }) else { return }
       try FuzzFinding.require(keyring.bytes == bytes, "a keyring has one encoding")

@@ -30,7 +30,9 @@ extension ZDCLocalUserManager {
   /// show(users.map(\.displayName))
   /// ```
   public func allLocalUsers(_ transaction: ZDCReadTransaction) -> [ZDCLocalUser] {
-    transaction.poisoning { try transaction.localUsers.all().filter { $0.state == .ready }.map(\.localUser) } ?? []
+    transaction.poisoning {
+      try transaction.localUsers.readyIDs().compactMap { transaction.localUser(id: $0.text) }
+    } ?? []
   }
 
   /// Returns the IDs of the accounts on this device, in the order in which they were added.

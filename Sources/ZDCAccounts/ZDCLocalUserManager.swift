@@ -258,7 +258,7 @@ extension ZDCLocalUserManager {
   /// - Throws: The error of the database.
   public func allLocalUsers() async throws -> [ZDCLocalUser] {
     try await database.asyncRead { transaction in
-      try transaction.localUsers.all().filter { $0.state == .ready }.map(\.localUser)
+      try transaction.localUsers.readyIDs().compactMap { transaction.localUser(id: $0.text) }
     }
   }
 
@@ -285,11 +285,7 @@ extension ZDCLocalUserManager {
   ///
   /// - Throws: The error of the database.
   public func localUser(id localUserID: String) async throws -> ZDCLocalUser? {
-    guard let userID = UserID(text: localUserID) else { return nil }
-    return try await database.asyncRead { transaction in
-      guard let row = try transaction.localUsers.user(userID), row.state == .ready else { return nil }
-      return row.localUser
-    }
+    try await database.asyncRead { $0.localUser(id: localUserID) }
   }
 
   /// Returns the account's 24 words. Require the device's unlock before calling it, and show the words to their owner

@@ -6,7 +6,8 @@ package enum Limits {
   package static let depthAtCreation = 128
   package static let depthAfterMoves = 256
   package static let recordBytes = 64 << 10
-  package static let recordPrivateBytes = 32 << 10
+  /// The private part of a record. A profile fits into it, with all other fields.
+  package static let recordPrivateBytes = 40 << 10
   package static let oldKeyGenerations = 512
   /// The sealed length of that many generations, 36 bytes each.
   package static let historyWrapBytes = Int(ContentGeometry.sealedLength(of: 36 * UInt64(oldKeyGenerations)))
@@ -45,6 +46,11 @@ package enum Limits {
   package static let messageBytes = envelopeBytes - (64 << 10)
   /// Maximum number of zones whose heads a message states.
   package static let messageHeads = 16
+  /// A user's name and avatar, as other people see them.
+  package static let profileNameBytes = 256
+  package static let profileAvatarBytes = 32 << 10
+  /// Maximum number of people to whom one version of a profile is sent.
+  package static let profileRecipients = 1_000
   /// Maximum number of envelopes in one request.
   package static let envelopesPerRequest = 256
   /// Maximum ciphertext of content that is sent in the commit request and stored in the server's database.

@@ -3,9 +3,9 @@ import ZDCCommands
 
 struct User: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Show other users, compare identities, block.",
+    abstract: "Show other users, compare identities, block, choose the own name.",
     subcommands: [
-      ListUsers.self, Show.self, Verify.self, Accept.self, Block.self, Unblock.self,
+      ListUsers.self, Show.self, Name.self, Verify.self, Accept.self, Block.self, Unblock.self,
     ])
 }
 
@@ -18,7 +18,7 @@ extension User {
         EXAMPLE
           zdc user list
 
-        JSON, one user a line: {"isBlocked","isLocal","state","userID"} with state seen, verified, changed or closed.
+        JSON, one user a line: {"isBlocked","isLocal","name"?,"state","userID"} with state seen, verified, changed or closed.
         """)
 
     @OptionGroup var common: CommonOptions
@@ -32,13 +32,14 @@ extension User {
       usage: "zdc user show [options] [user]",
       discussion: """
         Fetches the user's signed chain of keys and verifies that it continues the one that this profile knows. The state is seen, verified \
-        (compared by you), changed (the user has new words since then) or closed.
+        (compared by you), changed (the user has new words since then) or closed. The name is what the user calls themselves, if this profile \
+        shares with them: anyone can choose any name.
 
         EXAMPLES
           zdc user show
           zdc user show USER-ID
 
-        JSON: {"code"?,"isBlocked","isLocal","safetyNumber"?,"state","userID"}
+        JSON: {"code"?,"isBlocked","isLocal","name"?,"safetyNumber"?,"state","userID"}
         """)
 
     @OptionGroup var common: CommonOptions
@@ -46,6 +47,37 @@ extension User {
     var user: String?
 
     func run() async throws { try await Users.show(common.options, userID: user) }
+  }
+
+  struct Name: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Choose the own name and avatar.",
+      usage: "zdc user name [options] name [--avatar file]",
+      discussion: """
+        The people with whom this account shares get both, sealed; the server sees neither. The name has at most 256 bytes, the avatar 32 KiB. \
+        Both are replaced: without --avatar, the old one goes, and an empty name takes the name back.
+
+        EXAMPLES
+          zdc user name Alice
+          zdc user name Alice --avatar alice.jpg
+          zdc user name ""
+
+        JSON: {"avatarBytes","durableMs"?,"name","queuedMs","userID"}
+
+        Exit code 75 if the change is still queued.
+        """)
+
+    @OptionGroup var common: CommonOptions
+    @Option(help: ArgumentHelp("An image file.", valueName: "file"))
+    var avatar: String?
+    @Flag(help: "Only queue the change; zdc sync sends it.")
+    var queue = false
+    @Argument(help: "The name that others see.")
+    var name: String
+
+    func run() async throws {
+      try await OwnProfile.set(common.options, name: name, avatar: avatar, queuesOnly: queue)
+    }
   }
 
   struct Verify: AsyncParsableCommand {
@@ -60,7 +92,7 @@ extension User {
           zdc user verify USER-ID
           zdc user verify USER-ID --code zdcid:1:TEXT
 
-        JSON: {"isBlocked","isLocal","state","userID"}
+        JSON: {"isBlocked","isLocal","name"?,"state","userID"}
 
         Exit code 76 if the code is of another user or does not match what the server shows.
         """)
@@ -88,7 +120,7 @@ extension User {
         EXAMPLE
           zdc user accept USER-ID
 
-        JSON: {"isBlocked","isLocal","state","userID"}
+        JSON: {"isBlocked","isLocal","name"?,"state","userID"}
         """)
 
     @OptionGroup var common: CommonOptions
@@ -106,7 +138,7 @@ extension User {
         EXAMPLE
           zdc user block USER-ID
 
-        JSON: {"isBlocked","isLocal","state","userID"}
+        JSON: {"isBlocked","isLocal","name"?,"state","userID"}
         """)
 
     @OptionGroup var common: CommonOptions
@@ -124,7 +156,7 @@ extension User {
         EXAMPLE
           zdc user unblock USER-ID
 
-        JSON: {"isBlocked","isLocal","state","userID"}
+        JSON: {"isBlocked","isLocal","name"?,"state","userID"}
         """)
 
     @OptionGroup var common: CommonOptions

@@ -205,7 +205,7 @@ import ZDCProtocol
     author.dataAuthor = NodeRecord.DataAuthor(writer: .zero, timeMs: 1)
     #expect(throws: CryptoFailure.invalidParameter) { try RecordSealer.seal(author) }
     var crowded = try world.draft("x")
-    crowded.secrets.recipients = (0..<1_024).map { UserID(w: $0 + 1) }
+    crowded.secrets.recipients = (0..<1_300).map { UserID(w: $0 + 1) }
     #expect(try securityCode { _ = try RecordSealer.seal(crowded) } == .limitExceeded)
   }
 
@@ -222,7 +222,8 @@ import ZDCProtocol
     secrets.movedFrom = MovedNode(tree: world.home.zone.tree, node: .random())
     secrets.sendingDevice = 0x0102_0304_0506_0708
     secrets.received = ReceivedMessage(sender: UserID(w: 3), senderGen: 2, device: 9, seq: 4, id: .random())
-    secrets.unknownExtras = [.init(type: 6, value: [1])]
+    secrets.profile = try UserProfile(name: "Ann", avatar: pattern(Limits.profileAvatarBytes))
+    secrets.unknownExtras = [.init(type: 7, value: [1])]
     #expect(secrets.bytes.count % 32 == 0)
     #expect(try RecordPrivate(secrets.bytes, hasContent: true) == secrets)
     let short = RecordPrivate(name: try FoldedName("a"), createdMs: 0).bytes
@@ -271,10 +272,15 @@ import ZDCProtocol
     #expect(try code([(2, pattern(32)), (1, pattern(32))]) == .nonCanonicalEncoding)
     #expect(try code([(1, pattern(32)), (1, pattern(32))]) == .nonCanonicalEncoding)
     #expect(try code([(0, pattern(32))]) == .nonCanonicalEncoding)
-    let unknown = private_(extras: [(1, pattern(32)), (6, pattern(5)), (200, [])])
+    let unknown = private_(extras: [(1, pattern(32)), (7, pattern(5)), (200, [])])
     let opened = try RecordPrivate(unknown, hasContent: false)
-    #expect(opened.unknownExtras.map(\.type) == [6, 200] && opened.bytes == unknown)
-    #expect(try code([(6, pattern(5)), (2, pattern(32))]) == .nonCanonicalEncoding)
+    #expect(opened.unknownExtras.map(\.type) == [7, 200] && opened.bytes == unknown)
+    #expect(try code([(7, pattern(5)), (2, pattern(32))]) == .nonCanonicalEncoding)
+    let profile = try UserProfile(name: "Ann", avatar: [1, 2]).bytes
+    #expect(try code([(5, pattern(68)), (6, profile)]) == nil)
+    #expect(try code([(6, profile + [0])]) == .nonCanonicalEncoding)
+    #expect(try code([(6, [])]) == .nonCanonicalEncoding)
+    #expect(try code([(6, [2] + profile.dropFirst())]) == .unsupportedVersion)
     #expect(try code([(4, pattern(8)), (5, pattern(68))]) == nil)
     #expect(try code([(4, pattern(7))]) == .nonCanonicalEncoding)
     #expect(try code([(5, pattern(67))]) == .nonCanonicalEncoding)

@@ -43,6 +43,7 @@ package enum FrameworkSchema {
     migrator.registerMigration("zdc.downloadRequests") { db in try db.execute(sql: downloadRequests) }
     migrator.registerMigration("zdc.zoneNumbers") { db in try db.execute(sql: zoneNumbers) }
     migrator.registerMigration("zdc.moves") { db in try db.execute(sql: moves) }
+    migrator.registerMigration("zdc.profiles") { db in try db.execute(sql: profiles) }
   }
 
   /// The verified log, one hash per commit. It shows where a server's log diverges, and whether this device made the

@@ -17,7 +17,7 @@ extension ZDCReadTransaction {
 extension OperationRow.Kind {
   package var type: ZDCCloudOperationType {
     switch self {
-    case .create, .modify, .putData, .changeList: .put
+    case .create, .modify, .putData, .changeList, .putProfile: .put
     case .move: .move
     case .deliver: .copyLeaf
     case .delete: .deleteNode
@@ -26,7 +26,7 @@ extension OperationRow.Kind {
 
   package var putType: ZDCCloudOperationPutType? {
     switch self {
-    case .create, .modify, .changeList: .node_Rcrd
+    case .create, .modify, .changeList, .putProfile: .node_Rcrd
     case .putData: .node_Data
     case .move, .delete, .deliver: nil
     }

@@ -159,9 +159,12 @@ package struct LocalUserStore {
 }
 
 extension LocalUserRow {
-  package var localUser: ZDCLocalUser {
+  /// The API's value of an account whose profile is not known.
+  package var localUser: ZDCLocalUser { localUser(name: nil) }
+
+  func localUser(name: String?) -> ZDCLocalUser {
     ZDCLocalUser(
       uuid: userID.text, serverOrigin: secrets.origin, treeID: secrets.appTreeID,
-      addedDate: Date(timeIntervalSince1970: Double(createdMs) / 1_000))
+      addedDate: Date(timeIntervalSince1970: Double(createdMs) / 1_000), name: name)
   }
 }

@@ -12,8 +12,11 @@ package struct OperationRow: Sendable, Hashable {
     case delete = 5
     /// A change of the zone's access list. The node is the zone's root.
     case changeList = 6
-    /// The delivery of a message to one recipient. The node is the message in the outbox.
+    /// The delivery of a message to one recipient. The node is the message in the outbox; without one, the user's profile
+    /// is delivered.
     case deliver = 7
+    /// Another version of the user's profile, which `changeset` has. It has no node, because apps do not see that one.
+    case putProfile = 8
   }
 
   package enum State: Int64, Sendable, CaseIterable {
@@ -68,7 +71,7 @@ package struct OperationRow: Sendable, Hashable {
   package var priority: Int32 = 0
   /// putData: the content's eTag that the edit was based on or merged with; nil for none.
   package var baseETag: String?
-  /// putData: the app's changeset, encoded; sealed in the table.
+  /// putData: the app's changeset, encoded. putProfile: the profile. Sealed in the table.
   package var changeset: [UInt8]?
   package var createdMs: UInt64
   /// The version of the record, or of the content, that the server has lost; nil for what the app queued.
@@ -103,6 +106,11 @@ package struct OperationRow: Sendable, Hashable {
     self.resend = resend
     self.listChange = listChange
   }
+
+  /// Whether it goes into the commits that are made of the queue.
+  package var isInCommit: Bool { kind != .deliver && kind != .putProfile }
+  /// Whether it delivers the user's profile.
+  package var isProfileDelivery: Bool { kind == .deliver && node == nil }
 
   /// Whether the operation is unchanged since it was queued and carries no data.
   package var isFresh: Bool {

@@ -18,19 +18,22 @@ public struct ZDCLocalUser: Sendable, Hashable, Identifiable {
   public let treeID: String
   /// When it came to this device.
   public let addedDate: Date
+  /// The name that the user has chosen; nil for none.
+  public let name: String?
 
   /// The same as ``uuid``.
   public var id: String { uuid }
   /// Always true; so that code can treat a local user like a ``ZDCUser``.
   public var isLocal: Bool { true }
 
-  /// The text that a user list shows for a user without a handle: the start of the id.
-  public var displayName: String { String(uuid.prefix(8)) }
+  /// The text that a user list shows: the user's ``name``, else the start of the id.
+  public var displayName: String { name ?? String(uuid.prefix(8)) }
 
-  package init(uuid: String, serverOrigin: String, treeID: String, addedDate: Date) {
+  package init(uuid: String, serverOrigin: String, treeID: String, addedDate: Date, name: String? = nil) {
     self.uuid = uuid
     self.serverOrigin = serverOrigin
     self.treeID = treeID
     self.addedDate = addedDate
+    self.name = name
   }
 }

@@ -30,15 +30,31 @@ extension ZDCReadTransaction {
       if let row = try localUsers.user(id), row.state == .ready { return try own(row) }
       guard let chain = try users.chain(of: id) else { return nil }
       let contact = try contacts.contact(of: id)
-      return ZDCUser(uuid: userID, identity: contact.state(try Self.links(chain)), isBlocked: contact.isBlocked)
+      return ZDCUser(
+        uuid: userID, identity: contact.state(try Self.links(chain)), isBlocked: contact.isBlocked,
+        name: try shownProfile(of: id)?.shownName)
     } ?? nil
+  }
+
+  /// Returns the name and the avatar that a user, or a local user, has chosen; nil if this device has none. Errors poison
+  /// the transaction.
+  ///
+  /// Those of other users come from people with whom a local user shares, or whose messages it accepts. They are verified
+  /// to be the user's own words, but anyone can choose any name.
+  ///
+  /// ```swift
+  /// let picture = try await connection.read { $0.profile(ofUserID: senderID)?.avatar }
+  /// ```
+  public final func profile(ofUserID userID: String) -> ZDCProfile? {
+    poisoning { try UserID(text: userID).flatMap(shownProfile).map(ZDCProfile.init) } ?? nil
   }
 
   private func own(_ row: LocalUserRow) throws -> ZDCUser {
     let last = try Self.links(row.chain).last
     let isClosed = last?.kind == .closed
     return ZDCUser(
-      uuid: row.userID.text, identity: isClosed ? .closed : .verified(link: last?.seq ?? 0), isLocal: true)
+      uuid: row.userID.text, identity: isClosed ? .closed : .verified(link: last?.seq ?? 0), isLocal: true,
+      name: try shownProfile(of: row.userID)?.shownName)
   }
 
   /// Reads a pinned chain, which was verified when it was pinned.
@@ -58,7 +74,7 @@ extension ZDCReadTransaction {
       guard let id = UserID(text: localUserID), let row = try localUsers.user(id), row.state == .ready else {
         return nil
       }
-      return row.localUser
+      return row.localUser(name: try shownProfile(of: id)?.shownName)
     } ?? nil
   }
 

@@ -35,6 +35,8 @@ public struct ZDCUser: Sendable, Hashable, Identifiable {
   public let identity: ZDCIdentityState
   /// Whether the person at this device has blocked the user.
   public let isBlocked: Bool
+  /// The name that the user has chosen; nil if this device has none. Anyone can choose any name.
+  public let name: String?
 
   /// The same as ``uuid``.
   public var id: String { uuid }
@@ -45,8 +47,8 @@ public struct ZDCUser: Sendable, Hashable, Identifiable {
   /// ```
   public var isRemote: Bool { !isLocal }
 
-  /// The text that a user list shows for a user without a handle: the start of the id.
-  public var displayName: String { String(uuid.prefix(8)) }
+  /// The text that a user list shows: the user's ``name``, else the start of the id.
+  public var displayName: String { name ?? String(uuid.prefix(8)) }
 
   /// Creates a user, for previews and tests.
   ///
@@ -57,11 +59,14 @@ public struct ZDCUser: Sendable, Hashable, Identifiable {
     self.init(uuid: uuid, identity: isLocal ? .verified(link: 0) : .seen, isLocal: isLocal)
   }
 
-  package init(uuid: String, identity: ZDCIdentityState, isLocal: Bool = false, isBlocked: Bool = false) {
+  package init(
+    uuid: String, identity: ZDCIdentityState, isLocal: Bool = false, isBlocked: Bool = false, name: String? = nil
+  ) {
     self.uuid = uuid
     self.isLocal = isLocal
     self.identity = identity
     self.isBlocked = isBlocked
+    self.name = name
   }
 
   /// Creates the user of an account that is logged in on this device.
@@ -70,6 +75,6 @@ public struct ZDCUser: Sendable, Hashable, Identifiable {
   /// let picture = session.diskManager.userAvatar(ZDCUser(user))
   /// ```
   public init(_ localUser: ZDCLocalUser) {
-    self.init(uuid: localUser.uuid, isLocal: true)
+    self.init(uuid: localUser.uuid, identity: .verified(link: 0), isLocal: true, name: localUser.name)
   }
 }

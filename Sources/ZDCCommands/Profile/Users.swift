@@ -2,19 +2,21 @@ internal import ZeroDarkCloud
 
 /// `zdc user …`
 package enum Users {
-  /// One user per line: `{"code"?,"isBlocked","isLocal","safetyNumber"?,"state","userID"}`
+  /// One user per line: `{"code"?,"isBlocked","isLocal","name"?,"safetyNumber"?,"state","userID"}`
   struct Shown: Encodable, Sendable {
     var userID: String
     var state: String
     var isLocal: Bool
     var isBlocked: Bool
+    /// What the user calls themselves.
+    var name: String?
     /// With another user.
     var safetyNumber: String?
     /// The own account's.
     var code: String?
 
     init(_ user: ZDCUser) {
-      (userID, isLocal, isBlocked) = (user.uuid, user.isLocal, user.isBlocked)
+      (userID, isLocal, isBlocked, name) = (user.uuid, user.isLocal, user.isBlocked, user.name)
       state =
         switch user.identity {
         case .seen: "seen"
@@ -24,7 +26,10 @@ package enum Users {
         }
     }
 
-    var line: String { "\(userID)  \(state)\(isBlocked ? ", blocked" : "")\(isLocal ? "  (this account)" : "")" }
+    var line: String {
+      let shown = name.map { "  \(ShownName.text($0))" } ?? ""
+      return "\(userID)  \(state)\(isBlocked ? ", blocked" : "")\(shown)\(isLocal ? "  (this account)" : "")"
+    }
   }
 
   package static func list(_ options: ProfileOptions) async throws {

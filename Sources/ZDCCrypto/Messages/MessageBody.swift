@@ -9,6 +9,8 @@ package struct MessageBody: Sendable, Equatable {
     case signal = 2
     /// A message whose data is content of the sender's outbox. The payload is a ``MessageAttachment``.
     case attached = 3
+    /// The sender's name and avatar. The payload is a ``UserProfile``, and `seq` its version.
+    case profile = 7
   }
 
   package struct Fields: Sendable, Hashable {
@@ -20,7 +22,8 @@ package struct MessageBody: Sendable, Equatable {
     package var recipient: UserID
     package var inbox: TreeID
     package var recipientEncGen: UInt32
-    /// 1, 2, 3, … for each sending device and recipient.
+    /// 1, 2, 3, … for each sending device and recipient. The version of a profile: all devices of the user count it
+    /// together.
     package var seq: UInt64
     package var timeMs: UInt64
     /// Those of zones that sender and recipient know, in the order of the zones.
@@ -50,18 +53,21 @@ package struct MessageBody: Sendable, Equatable {
   package let fields: Fields
   /// The content beside a message of kind `attached`.
   package let attachment: MessageAttachment?
+  /// The profile that a message of kind `profile` brings.
+  package let profile: UserProfile?
   package let signature: [UInt8]
   private let signedBytes: [UInt8]
 
   /// Signs a body.
   ///
-  /// - Throws: `limitExceeded` for a payload or a list of heads beyond its limit, the errors of ``MessageAttachment`` for
-  ///   a payload that is none, and what `sign` throws.
+  /// - Throws: `limitExceeded` for a payload or a list of heads beyond its limit, the errors of ``MessageAttachment`` or
+  ///   ``UserProfile`` for a payload that is none, and what `sign` throws.
   package init(_ fields: Fields, sign: ([UInt8]) throws -> [UInt8]) throws {
     try require(
       fields.payload.count <= Limits.messageBytes && fields.heads.count <= Limits.messageHeads, .limitExceeded)
     self.fields = fields
     attachment = try fields.attachment()
+    profile = try fields.profile()
     signedBytes = fields.bytes
     signature = try sign(signedBytes)
   }
@@ -72,6 +78,7 @@ package struct MessageBody: Sendable, Equatable {
     var reader = ByteReader(bytes)
     fields = try Fields(&reader)
     attachment = try fields.attachment()
+    profile = try fields.profile()
     signedBytes = Array(bytes.prefix(reader.offset))
     signature = Array(try reader.read(count: 64))
     let isPadded = bytes.count == Self.paddedLength(of: reader.offset)
@@ -138,6 +145,10 @@ extension MessageBody.Fields {
 
   fileprivate func attachment() throws(ZDCSecurityError) -> MessageAttachment? {
     kind == .attached ? try MessageAttachment(payload: payload) : nil
+  }
+
+  fileprivate func profile() throws(ZDCSecurityError) -> UserProfile? {
+    kind == .profile ? try UserProfile(payload) : nil
   }
 
   private static func requireNoTransparency(_ reader: inout ByteReader) throws(ZDCSecurityError) {

@@ -96,11 +96,19 @@ package enum RecordOpener {
     }
     try checkPointer(fields, secrets)
     try require(secrets.received.map { $0.node == fields.node } ?? true, .recordBindingMismatch, node: fields.node)
+    try checkProfile(fields, secrets)
     let layout = try checkContent(fields, secrets)
     let opened = OpenedRecord(record: record, key: key, secrets: secrets, layout: layout)
     // A history that does not open would be copied into the next version of the node.
     _ = try opened.history()
     return opened
+  }
+
+  /// Checks that a profile says whose it is, and is all that the record has.
+  private static func checkProfile(_ fields: NodeRecord.Fields, _ secrets: RecordPrivate) throws(ZDCSecurityError) {
+    guard secrets.profile != nil else { return }
+    let isAlone = secrets.received != nil && secrets.pointer == nil && fields.content == nil
+    try require(isAlone, .recordBindingMismatch, node: fields.node)
   }
 
   private static func checkName(_ name: [UInt8], node: NodeID) throws(ZDCSecurityError) {

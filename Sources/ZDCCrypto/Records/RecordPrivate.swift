@@ -72,6 +72,8 @@ package struct RecordPrivate: Sendable, Equatable {
   package var sendingDevice: UInt64?
   /// Where an incoming message comes from.
   package var received: ReceivedMessage?
+  /// The name and the avatar of the user from whom the message comes. `received` has its version.
+  package var profile: UserProfile?
   /// Extras of types that this version does not know. They are kept, and a record that has some is never overwritten.
   package var unknownExtras: [UnknownExtra] = []
 
@@ -103,13 +105,14 @@ package struct RecordPrivate: Sendable, Equatable {
     case movedFrom = 3
     case sendingDevice = 4
     case received = 5
+    case profile = 6
   }
 
   private static let padding = 32
 
   /// The padded plaintext.
   package var bytes: [UInt8] {
-    var out = ByteWriter(capacity: 160 + name.count)
+    var out = ByteWriter(capacity: 160 + name.count + (profile?.avatar.count ?? 0))
     out.append(UInt8(1))
     out.append16(name)
     out.append(createdMs)
@@ -137,6 +140,7 @@ package struct RecordPrivate: Sendable, Equatable {
     add(.movedFrom, movedFrom.map { $0.tree.bytes + $0.node.bytes })
     add(.sendingDevice, sendingDevice.map { withUnsafeBytes(of: $0.bigEndian, Array.init) })
     add(.received, received?.bytes)
+    add(.profile, profile?.bytes)
     return extras
   }
 
@@ -171,6 +175,7 @@ package struct RecordPrivate: Sendable, Equatable {
       case .movedFrom: movedFrom = try MovedNode(value)
       case .sendingDevice: sendingDevice = try Self.readDevice(value)
       case .received: received = try ReceivedMessage(value)
+      case .profile: profile = try UserProfile(value)
       case nil: unknownExtras.append(UnknownExtra(type: type, value: Array(value)))
       }
     }

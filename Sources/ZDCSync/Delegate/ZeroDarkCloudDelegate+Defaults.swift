@@ -37,6 +37,11 @@ extension ZeroDarkCloudDelegate {
   ) throws {}
 
   /// Does nothing.
+  public func didDiscoverModifiedUser(
+    _ user: ZDCUser, forLocalUserID localUserID: String, transaction: ZDCReadWriteTransaction
+  ) {}
+
+  /// Does nothing.
   public func didDiscoverDeletedDirtyNode(
     _ node: ZDCNode, dirtyAncestors: [String], timestamp: Date?, transaction: ZDCReadWriteTransaction
   ) throws {}

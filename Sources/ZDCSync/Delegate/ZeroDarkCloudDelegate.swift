@@ -235,6 +235,24 @@ public protocol ZeroDarkCloudDelegate: AnyObject, Sendable {
     _ conflict: ZDCNodeConflict, forNode node: ZDCNode, atPath path: ZDCTreesystemPath,
     transaction: ZDCReadWriteTransaction) throws
 
+  /// Notifies the app that a user has another name or avatar: a person with whom the local user shares, or the local user
+  /// themselves, if the change is in the log.
+  ///
+  /// ```swift
+  /// func didDiscoverModifiedUser(
+  ///   _ user: ZDCUser, forLocalUserID localUserID: String, transaction: ZDCReadWriteTransaction
+  /// ) {
+  ///   transaction.afterCommit { refreshCell() }  // shows user.displayName
+  /// }
+  /// ```
+  ///
+  /// - Parameters:
+  ///   - user: The user, with the new ``ZDCUser/name``. The avatar is in ``ZDCReadTransaction/profile(ofUserID:)``.
+  ///   - localUserID: The local user to whom the other one has sent the profile.
+  ///   - transaction: The transaction in which the profile is stored.
+  func didDiscoverModifiedUser(
+    _ user: ZDCUser, forLocalUserID localUserID: String, transaction: ZDCReadWriteTransaction)
+
   // MARK: Downloads and the network
 
   /// Notifies the app of a finished background download of metadata or thumbnail. The download had

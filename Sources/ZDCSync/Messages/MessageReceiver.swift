@@ -38,7 +38,7 @@ struct MessageReceiver: Sendable {
     guard !waiting.isEmpty else { return taken }
     let names = Array(waiting.prefix(Self.commitMessages))
     let envelopes = try await envelopes(names, inbox)
-    let opened = try await open(envelopes, inbox, &taken)
+    let opened = try await withoutOldProfiles(try await open(envelopes, inbox, &taken), inbox)
     taken.hasMore = !envelopes.isEmpty && (waiting.count > envelopes.count || envelopes.count < names.count)
     guard !opened.isEmpty else { return taken }
     try await take(headsOf: opened)
@@ -48,26 +48,14 @@ struct MessageReceiver: Sendable {
 
   // MARK: The mailbox
 
-  private struct Inbox: Sendable {
-    var row: ZoneRow
-    var head: ZoneHead
-    var root: NodeRow
-    var tree: TreeID { row.zone.tree }
-  }
-
   /// Nil before the first pull of the inbox.
-  private func inbox() async throws -> Inbox? {
-    try await session.database.asyncRead { [zone] transaction in
-      guard let row = try transaction.zones.zone(id: zone), row.frozen == nil, let head = row.head,
-        row.unreadableReason == nil, let root = try transaction.nodes.root(zone: zone)
-      else { return nil }
-      return Inbox(row: row, head: head, root: root)
-    }
+  private func inbox() async throws -> InboxWriter? {
+    try await session.database.asyncRead { [session, zone] in try InboxWriter(session: session, zone: zone, $0) }
   }
 
   /// Returns the pending messages of known senders. Messages whose node the log has ever had are deleted: they are
   /// replays, or were sent twice.
-  private func waiting(_ inbox: Inbox, except refused: Set<MessageName>) async throws -> [MessageName] {
+  private func waiting(_ inbox: InboxWriter, except refused: Set<MessageName>) async throws -> [MessageName] {
     let all = try await session.waitingMessages(in: inbox.tree)
     let (wanted, doubled) = try await session.database.asyncRead { [session, zone] transaction in
       let known = try session.knownSenders(among: Set(all.map(\.sender)), transaction)
@@ -87,7 +75,7 @@ struct MessageReceiver: Sendable {
   }
 
   private func envelopes(
-    _ names: [MessageName], _ inbox: Inbox
+    _ names: [MessageName], _ inbox: InboxWriter
   ) async throws -> [(name: MessageName, envelope: MessageEnvelope)] {
     var reader = Bundle.Reader(try await session.api.envelopes(names, in: inbox.tree))
     var rest = names[...]
@@ -106,7 +94,7 @@ struct MessageReceiver: Sendable {
 
   /// Opens the envelopes, pins their senders' chains and checks the signatures.
   private func open(
-    _ envelopes: [(name: MessageName, envelope: MessageEnvelope)], _ inbox: Inbox, _ taken: inout Taken
+    _ envelopes: [(name: MessageName, envelope: MessageEnvelope)], _ inbox: InboxWriter, _ taken: inout Taken
   ) async throws -> [MessageBody] {
     var opened: [(MessageName, MessageBody)] = []
     for (name, envelope) in envelopes {
@@ -140,7 +128,7 @@ struct MessageReceiver: Sendable {
 
   /// - Returns: Nil if this device has no key of that generation: it reads its own chain again with the next pull.
   private func open(
-    _ envelope: MessageEnvelope, from sender: UserID, _ inbox: Inbox
+    _ envelope: MessageEnvelope, from sender: UserID, _ inbox: InboxWriter
   ) throws -> MessageBody? {
     guard let key = try session.keys.decryptionKey(gen: envelope.recipientEncGen) else { return nil }
     let body = try envelope.open(user: session.user, inbox: inbox.tree, key: key)
@@ -177,7 +165,7 @@ struct MessageReceiver: Sendable {
 
   /// Takes over as many messages as fit into a commit. If the server refuses content beside a message, only that message
   /// is affected.
-  private func commit(_ messages: [MessageBody], _ inbox: Inbox, _ taken: inout Taken) async throws {
+  private func commit(_ messages: [MessageBody], _ inbox: InboxWriter, _ taken: inout Taken) async throws {
     do {
       try await push(messages, inbox, &taken)
     } catch let error as ServerError where [.blobGone, .quotaExceeded].contains(error.code) {
@@ -194,7 +182,7 @@ struct MessageReceiver: Sendable {
 
   /// Takes a message over without the content that its sender no longer keeps. One for which the user has no room waits.
   private func take(
-    _ message: MessageBody, refused error: ServerError, _ inbox: Inbox, _ taken: inout Taken
+    _ message: MessageBody, refused error: ServerError, _ inbox: InboxWriter, _ taken: inout Taken
   ) async throws {
     session.events.report(error)
     guard error.code == .blobGone else {
@@ -205,7 +193,7 @@ struct MessageReceiver: Sendable {
   }
 
   private func push(
-    _ messages: [MessageBody], _ inbox: Inbox, withAttachments: Bool = true, _ taken: inout Taken
+    _ messages: [MessageBody], _ inbox: InboxWriter, withAttachments: Bool = true, _ taken: inout Taken
   ) async throws {
     var request = Bundle.Writer()
     var records: [NodeRecord] = []
@@ -215,12 +203,13 @@ struct MessageReceiver: Sendable {
         break
       }
       let content = try await content(of: message, inbox, &request, withAttachments: withAttachments)
-      let record = try RecordSealer.seal(try draft(message, content, inbox))
+      let record = try inbox.record(
+        of: ReceivedMessage(message.fields), timeMs: message.fields.timeMs, content: content, profile: message.profile)
       request.append(record: record.bytes)
       records.append(record)
     }
-    let commit = try commit(records, inbox)
-    request.append(commit: commit.bytes)
+    let replaced = try await nodes(ofProfilesBefore: messages.prefix(records.count))
+    request.append(commit: try inbox.commit(records, replacing: replaced).bytes)
     switch try await session.api.push(request.bytes) {
     case .accepted: taken.pulled += try await ZonePuller(session: session, zone: zone).pull()
     case .headMismatch(let page):
@@ -233,8 +222,9 @@ struct MessageReceiver: Sendable {
 
   /// Adds small content to the request, uploads large content, and attaches content that the sender's outbox has.
   private func content(
-    of message: MessageBody, _ inbox: Inbox, _ request: inout ZDCProtocol.Bundle.Writer, withAttachments: Bool
+    of message: MessageBody, _ inbox: InboxWriter, _ request: inout ZDCProtocol.Bundle.Writer, withAttachments: Bool
   ) async throws -> SuppliedContent? {
+    if message.profile != nil { return nil }
     if let attachment = message.attachment {
       guard withAttachments else { return nil }
       request.append(attach: try attached(attachment, message.fields))
@@ -252,7 +242,7 @@ struct MessageReceiver: Sendable {
       blob: attachment.content.blobID)
   }
 
-  private func content(of message: MessageBody, _ inbox: Inbox) async throws -> SuppliedContent {
+  private func content(of message: MessageBody, _ inbox: InboxWriter) async throws -> SuppliedContent {
     let payload = message.fields.payload
     let sealed = try ContentSealer.sealSmall(data: payload)
     if sealed.isInline { return .inline(sealed) }
@@ -265,27 +255,6 @@ struct MessageReceiver: Sendable {
     return try await upload.send(source, metadata: [], thumbnail: [])
   }
 
-  private func draft(_ message: MessageBody, _ content: SuppliedContent?, _ inbox: Inbox) throws -> RecordDraft {
-    let fields = message.fields
-    let received = ReceivedMessage(
-      sender: fields.sender, senderGen: fields.senderGen, device: fields.device, seq: fields.seq, id: fields.id)
-    var secrets = RecordPrivate(
-      name: try FoldedName(received.node.text), createdMs: fields.timeMs, content: content?.secrets)
-    secrets.received = received
-    return RecordDraft(
-      tree: inbox.tree, node: received.node, parent: inbox.row.zone.root, key: .random(),
-      parentLink: .keys(inbox.root.parentKeys), secrets: secrets, content: content?.fields(dataVersion: 1),
-      writer: session.user, writerGen: session.keys.signGen, timeMs: session.now())
-  }
-
-  private func commit(_ records: [NodeRecord], _ inbox: Inbox) throws -> ZoneCommit {
-    let (head, keys) = (inbox.head, session.keys)
-    let fields = ZoneCommit.Fields(
-      zone: head.zone, seq: head.seq + 1, prev: head.hash, aclHash: head.acl.hash, writer: session.user,
-      writerGen: keys.signGen, timeMs: session.now(), operations: records.map { .put(ZoneOperation.Put($0)) })
-    return try ZoneCommit(fields) { try keys.signingKey.sign(label: "commit", message: $0) }
-  }
-
   /// Uploads are kept for a later process. This one has used them, or will make new ones.
   private func forgetUploads(of records: [NodeRecord]) async throws {
     let large = records.compactMap(\.fields.content).filter { $0.cipherLength > UInt64(Limits.inlineContentBytes) }
@@ -293,6 +262,13 @@ struct MessageReceiver: Sendable {
     try await session.database.asyncReadWrite { transaction in
       for content in large { try UploadStore(transaction: transaction).remove(content.blobID) }
     }
+  }
+}
+
+extension ReceivedMessage {
+  fileprivate init(_ fields: MessageBody.Fields) {
+    self.init(
+      sender: fields.sender, senderGen: fields.senderGen, device: fields.device, seq: fields.seq, id: fields.id)
   }
 }
 

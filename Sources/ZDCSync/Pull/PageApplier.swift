@@ -22,6 +22,7 @@ package struct PageApplier {
     let ownHash = try inFlight.commitHash(zone: zone)
     let deleted = Set(try transaction.operations.deletes(zone: zone).map(\.nodeID))
     let expected = try ExpectedHeadStore(transaction).head(zone: zone)
+    let listBefore = row.head?.acl
     var count = 0
     var versions: [AccessChange.Version] = []
     for item in page.commits {
@@ -66,6 +67,10 @@ package struct PageApplier {
     }
     if count > 0 { try releaseNames() }
     try AccessChange(session: session, zone: zone, transaction: transaction).apply(versions)
+    if let list = row.head?.acl, list.hash != listBefore?.hash {
+      try ProfileDeliveries(session: session, transaction: transaction)
+        .queue(for: row, before: listBefore?.fields, isOwn: versions.contains(where: \.isOwn))
+    }
     return count
   }
 

@@ -51,6 +51,7 @@ struct SplitApplier {
     try ZoneKeys(session: session, transaction: transaction).take(origin.acl, origin.grants, row: &row)
     try transaction.zones.update(row)
     transaction.cloudState.forget(zone: branch)
+    try ProfileDeliveries(session: session, transaction: transaction).queue(for: row, before: nil, isOwn: isOwn)
     transaction.signal(.queue(localUser: session.localUser))
     transaction.afterCommit { [session] in session.newZones.withLock { _ = $0.insert(branch) } }
   }

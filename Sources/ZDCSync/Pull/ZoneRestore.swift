@@ -289,7 +289,7 @@ struct ZoneRewind {
       var operation = operation
       operation.baseETag = row.content?.content.eTag
       try transaction.operations.update(operation)
-    case .create, .delete, .changeList, .deliver: break
+    case .create, .delete, .changeList, .deliver, .putProfile: break
     }
   }
 

@@ -50,6 +50,8 @@ struct MessageSender: Sendable {
     var key: RecipientKey
     var kind: MessageBody.Kind
     var payload: [UInt8]
+    /// The version of the profile that is delivered; nil for a message, which gets a number of its own.
+    var profileVersion: UInt64?
   }
 
   /// Collects content and keys for as many deliveries as fit into a request. The others are paused or parked.
@@ -60,11 +62,13 @@ struct MessageSender: Sendable {
     var letters: [Letter] = []
     var (bytes, isSomeHeld) = (0, false)
     for operation in batch {
-      guard let node = operation.node, let recipient = operation.recipient else { continue }
+      guard let recipient = operation.recipient else { continue }
       let content: Content
-      if let known = contents[node] { content = known } else { content = try await self.content(of: node) }
+      // No row has the number 0: all deliveries without a node have one content.
+      let node = operation.node ?? 0
+      if let known = contents[node] { content = known } else { content = try await self.content(of: operation) }
       contents[node] = content
-      guard let key = keys[recipient], case .payload(let payload, let kind) = content else {
+      guard let key = keys[recipient], case .payload(let payload, let kind, let profileVersion) = content else {
         try await hold(operation, keys[recipient] == nil ? .unavailable(.accountStateMissing) : content)
         isSomeHeld = true
         continue
@@ -72,7 +76,9 @@ struct MessageSender: Sendable {
       bytes += payload.count + (4 << 10)
       guard letters.isEmpty || bytes <= Self.requestBytes else { break }
       letters.append(
-        Letter(operation: operation, recipient: recipient, key: key, kind: kind, payload: payload))
+        Letter(
+          operation: operation, recipient: recipient, key: key, kind: kind, payload: payload,
+          profileVersion: profileVersion))
     }
     return (letters, isSomeHeld)
   }
@@ -90,11 +96,19 @@ struct MessageSender: Sendable {
 
   /// A message's content, or why it cannot be sent.
   private enum Content: Sendable {
-    case payload([UInt8], MessageBody.Kind)
+    case payload([UInt8], MessageBody.Kind, profileVersion: UInt64? = nil)
     /// Something of the server is missing or does not open. It is tried again after a pause.
     case unavailable(ZDCSecurityError.Code)
     /// The app has no content that can be sent.
     case noData
+  }
+
+  private func content(of operation: OperationRow) async throws -> Content {
+    if let node = operation.node { return try await content(of: node) }
+    let own = try await session.database.asyncRead { [session] transaction in
+      try transaction.profiles.profile(of: session.user, localUser: session.localUser, tree: session.appTreeID)
+    }
+    return own.map { Content.payload($0.profile.bytes, .profile, profileVersion: $0.version) } ?? .noData
   }
 
   /// A message's content is that of the copy in the outbox. Only for a signal, which has none, the app is asked. Content
@@ -166,10 +180,10 @@ struct MessageSender: Sendable {
         guard var row = try transaction.operations.operation(id: letter.operation.id), row.state == .pending else {
           continue
         }
-        let seq = try transaction.messages.nextSeq(
-          to: letter.recipient, localUser: session.localUser, tree: session.appTreeID)
+        let seq = try number(letter, transaction)
         var fields = letter.fields(session, device: device, seq: seq)
-        fields.heads = try heads.take(for: letter.recipient, messageSeq: seq)
+        // Numbers of messages say which heads were named, and a profile has none.
+        if letter.profileVersion == nil { fields.heads = try heads.take(for: letter.recipient, messageSeq: seq) }
         let envelope = StoredEnvelope(
           operation: row.id, recipient: letter.recipient, seq: seq,
           bytes: try session.envelope(fields, letter.key).bytes)
@@ -180,6 +194,16 @@ struct MessageSender: Sendable {
       }
       return envelopes
     }
+  }
+
+  /// Gives a message the next number, and notes that the recipient gets this version of the profile.
+  private func number(_ letter: Letter, _ transaction: ZDCReadWriteTransaction) throws -> UInt64 {
+    let (localUser, tree) = (session.localUser, session.appTreeID)
+    guard let version = letter.profileVersion else {
+      return try transaction.messages.nextSeq(to: letter.recipient, localUser: localUser, tree: tree)
+    }
+    try transaction.profiles.setSent(version, to: letter.recipient, localUser: localUser, tree: tree)
+    return version
   }
 
   // MARK: Answers
@@ -215,6 +239,10 @@ struct MessageSender: Sendable {
     _ envelope: StoredEnvelope, _ result: DeliveryResult, _ transaction: ZDCReadWriteTransaction
   ) throws -> Outcome {
     guard let operation = try transaction.operations.operation(id: envelope.operation) else { return .done }
+    if operation.isProfileDelivery, result.isFinal {
+      try transaction.operations.delete(id: operation.id)
+      return .done
+    }
     guard result.isStored else {
       try refuse(operation, envelope, result, transaction)
       return .waits
@@ -253,6 +281,7 @@ struct MessageSender: Sendable {
     _ transaction: ZDCReadWriteTransaction
   ) throws {
     try transaction.messages.removeEnvelope(of: operation.id)
+    guard !operation.isProfileDelivery else { return try pause(operation, detail: result.rawValue, transaction) }
     try NamedHeadStore(transaction).remove(
       namedTo: envelope.recipient, messageSeq: envelope.seq, localUser: session.localUser, tree: session.appTreeID)
     try transaction.messages.giveBack(
@@ -279,10 +308,22 @@ struct MessageSender: Sendable {
 extension MessageSender.Letter {
   fileprivate func fields(_ session: SyncSession, device: UInt64, seq: UInt64) -> MessageBody.Fields {
     MessageBody.Fields(
-      id: MessageID(operation.nodeID.bytes) ?? .zero, sender: session.user, senderGen: session.keys.signGen,
+      id: profileVersion.map { MessageID(profileVersion: $0, from: session.user, to: recipient) }
+        ?? MessageID(operation.nodeID.bytes) ?? .zero,
+      sender: session.user, senderGen: session.keys.signGen,
       device: device, recipient: recipient,
       inbox: .derive(owner: recipient, trunk: .inbox, appTreeID: session.appTreeID), recipientEncGen: key.encGen,
       seq: seq, timeMs: session.now(), kind: kind, payload: payload)
+  }
+}
+
+extension DeliveryResult {
+  /// Whether sending the profile again would change nothing.
+  fileprivate var isFinal: Bool {
+    switch self {
+    case .delivered, .exists, .blocked, .accountClosed, .notFound: true
+    case .mailboxFull, .recipientKeyStale, .attachmentMissing: false
+    }
   }
 }
 

@@ -30,7 +30,8 @@ package struct PushPlan: Equatable {
   package private(set) var waiting: [Waiting] = []
   /// Changes of the access list that may be sent. They go out as one commit, without steps.
   package private(set) var listChanges: [OperationRow] = []
-  /// Deliveries of messages that may be sent. They are in no commit, so what they wait for is done before.
+  /// Deliveries of messages, and changes of the profile, that may be sent. They are in no commit of the queue, so what
+  /// they wait for is done before.
   package private(set) var deliveries: [OperationRow] = []
   /// The operations that each operation waits for, when the plan was made.
   package let dependencies: [Int64: [Int64]]
@@ -63,7 +64,7 @@ package struct PushPlan: Equatable {
     for operation in Self.ordered(operations, dependencies) {
       // Once the plan is full, an operation waits only for its turn.
       let isBeyond = taken >= limit && operation.node.map { stepByNode[$0] == nil } ?? true
-      let isInCommit = operation.kind != .deliver
+      let isInCommit = operation.isInCommit
       let open = isBeyond ? nil : dependencies[operation.id]?.first { !isInCommit || !chosen.contains($0) }
       let isUnread = operation.node.map(unread.contains) ?? false
       if let wait = wait(operation, isUnread: isUnread, open: open, byID: byID, nowMs: nowMs) {

@@ -34,6 +34,8 @@ struct PushPlanner: Sendable {
     case moves
     /// Messages to deliver; empty if the outcome of the last delivery is unknown.
     case deliveries([OperationRow])
+    /// A change of the user's profile.
+    case profile(OperationRow)
   }
 
   package func due(_ transaction: ZDCReadTransaction) throws -> Due {
@@ -46,6 +48,7 @@ struct PushPlanner: Sendable {
     if try CrossingPlan(user: session.user, zone: row, transaction: transaction).hasWork { return .moves }
     if let due = try planZoneChange(row, head, transaction) { return due }
     if let deliveries = try planDeliveries(row, transaction) { return .deliveries(deliveries) }
+    if let profile = try planProfile(row, transaction) { return .profile(profile) }
     guard var choice = try plan(row, head, transaction) else { return .nothing }
     try ask(&choice, transaction)
     return .choice(choice)
@@ -122,6 +125,16 @@ struct PushPlanner: Sendable {
       limit: .max)
     let isUnanswered = deliveries.contains { $0.state == .inFlight }
     return plan.deliveries.isEmpty && !isUnanswered ? nil : plan.deliveries
+  }
+
+  /// Returns the change of the profile that is queued in an inbox, if it may be sent.
+  private func planProfile(_ row: ZoneRow, _ transaction: ZDCReadTransaction) throws -> OperationRow? {
+    guard row.trunk == .inbox, row.owner == nil, row.isTrunk,
+      let queued = try transaction.profiles.queued(inbox: row.id)
+    else { return nil }
+    return PushPlan(
+      operations: [queued], dependencies: [:], unreadable: row.unreadableReason?.code, nowMs: session.now()
+    ).deliveries.first
   }
 
   /// Widens the window while every operation in it waits.

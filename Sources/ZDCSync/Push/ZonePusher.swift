@@ -44,6 +44,10 @@ actor ZonePusher {
     case .split(let choice): return try await push(choice)
     case .moves: return try await beginMoves()
     case .deliveries(let due): return try await MessageSender(session: session, zone: zone).send(due)
+    case .profile(let change):
+      let (summary, refusal) = try await ProfilePublisher(session: session, zone: zone).publish(change)
+      note(refusal)
+      return summary
     }
   }
 

@@ -111,6 +111,12 @@ final class DelegateProxy: ZeroDarkCloudDelegate {
     tell(.didDiscoverConflict(conflict, forNode: node, atPath: path), after: transaction)
   }
 
+  package func didDiscoverModifiedUser(
+    _ user: ZDCUser, forLocalUserID localUserID: String, transaction: ZDCReadWriteTransaction
+  ) {
+    app.didDiscoverModifiedUser(user, forLocalUserID: localUserID, transaction: transaction)
+  }
+
   // MARK: Downloads and the network
 
   package func didBackgroundDownloadNodeMeta(

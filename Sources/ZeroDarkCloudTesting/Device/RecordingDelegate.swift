@@ -258,6 +258,15 @@ public final class RecordingDelegate: ZeroDarkCloudDelegate {
     }
   }
 
+  // MARK: Users
+
+  /// Records the line "user NAME", with the user's display name.
+  public func didDiscoverModifiedUser(
+    _ user: ZDCUser, forLocalUserID localUserID: String, transaction: ZDCReadWriteTransaction
+  ) {
+    record("user \(user.displayName)") { _ in }
+  }
+
   // MARK: Recording
 
   private func note(

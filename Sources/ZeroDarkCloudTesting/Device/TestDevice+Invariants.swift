@@ -19,7 +19,7 @@ extension TestDevice {
   }
 
   /// Finds log nodes without a node. A node that this device deletes is missing until the deletion is sent, and the copy of
-  /// a node whose move is interrupted until it resumes.
+  /// a node whose move is interrupted until it resumes. Apps do not see the nodes of profiles.
   private static func lostNodes(_ db: Database) throws -> [String] {
     try String.fetchAll(
       db,
@@ -34,6 +34,7 @@ extension TestDevice {
         AND NOT EXISTS (SELECT 1 FROM zdc_node n WHERE n.zone = l.zone AND n.nodeID = l.node)
         AND (l.zone, l.node) NOT IN (SELECT zone, node FROM deleted)
         AND NOT EXISTS (SELECT 1 FROM zdc_moved m WHERE m.copyZone = l.zone AND m.copyID = l.node AND m.isHeld = 1)
+        AND NOT EXISTS (SELECT 1 FROM zdc_profile p WHERE p.node = l.node)
         """)
   }
 

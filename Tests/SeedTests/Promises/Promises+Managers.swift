@@ -91,7 +91,11 @@ extension Promise {
       state: .tested(
         by: "ShareListTests/aFreshItemAllowsNothingUntilTheAppAddsLetters",
         "ShareListTests/upperAndLowerCaseLettersAreOtherPermissions")),
-    Promise(id: "seed-3.17-displayName", wording: "users have names that can be shown", state: .due(.sharing)),
+    Promise(
+      id: "seed-3.17-displayName", wording: "users have names that can be shown",
+      state: .tested(
+        by: "ProfileTests/theNameAndTheAvatarReachThePeopleWithWhomTheUserShares",
+        "ProfileTests/aStrangersNameIsNotShown_beforeTheUserAccepts")),
     Promise(
       id: "seed-3.17-fetchUser", wording: "a user who is not known here is fetched",
       state: .tested(by: "ContactTests/states", "ContactTests/anUnknownUserIsNotFound")),

@@ -22,6 +22,7 @@ extension VectorCases {
     try add("message-signal", "a signal with a zone's head, padded", exchange, full)
     try addAttachedMessages(exchange)
     try addMessageFailures(exchange)
+    try addProfiles(exchange)
     try addReceivedRecord(exchange)
   }
 
@@ -71,6 +72,13 @@ extension VectorCases {
       expect: .messageAuthFailed)
   }
 
+  private mutating func addProfiles(_ exchange: Exchange) throws {
+    var fields = world.fields(exchange.sender, exchange.inbox)
+    let profile = try UserProfile(name: "Bób", avatar: pattern(600))
+    (fields.kind, fields.seq, fields.payload) = (.profile, 3, profile.bytes)
+    try add("message-profile", "a name and an avatar", exchange, fields)
+  }
+
   private mutating func addReceivedRecord(_ exchange: Exchange) throws {
     var source = SeededSource("zdc1 vectors received message")
     let fields = world.fields(exchange.sender, exchange.inbox)
@@ -93,11 +101,31 @@ extension VectorCases {
         "recordHash": VectorValue(record.hash.bytes), "nodeKey": VectorValue(draft.key.exportBytes()),
         "name": VectorValue(draft.secrets.name), "createdMs": VectorValue(draft.secrets.createdMs),
       ]) { $1 })
+    try addProfileRecord(draft, members)
     draft.secrets.received?.seq += 1
     draft.secrets.received?.id = MessageID(high: 9, low: 9)
     members["record"] = VectorValue(try RecordSealer.seal(draft, random: &source).bytes)
     add(
       "record-received-other", "record", "a message in the place of another", expect: .recordBindingMismatch, members)
+  }
+
+  private mutating func addProfileRecord(_ received: RecordDraft, _ others: [String: VectorValue]) throws {
+    var (draft, members) = (received, others)
+    var source = SeededSource("zdc1 vectors profile")
+    draft.secrets.profile = try UserProfile(name: "Bób", avatar: pattern(600))
+    let record = try RecordSealer.seal(draft, random: &source)
+    members["record"] = VectorValue(record.bytes)
+    add(
+      "record-profile", "record", "a profile in the inbox",
+      members.merging([
+        "recordHash": VectorValue(record.hash.bytes), "nodeKey": VectorValue(draft.key.exportBytes()),
+        "name": VectorValue(draft.secrets.name), "createdMs": VectorValue(draft.secrets.createdMs),
+      ]) { $1 })
+    draft.secrets.received = nil
+    members["record"] = VectorValue(try RecordSealer.seal(draft, random: &source).bytes)
+    add(
+      "record-profile-of-nobody", "record", "a profile that does not say whose it is", expect: .recordBindingMismatch,
+      members)
   }
 
   /// The envelope is that of the frozen message; only the body differs. Wraps come from the stored file, because the

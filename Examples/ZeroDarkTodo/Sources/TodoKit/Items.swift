@@ -56,13 +56,15 @@ public struct Person: Identifiable, Hashable, Sendable {
   public let id: String
   /// The name that the user has given them.
   public let name: String?
+  /// The name that they have chosen themselves, which may be anyone's; nil if this device has none.
+  public let ownName: String?
   /// The state of their identity; nil if this device has never met them.
   public let identity: ZDCIdentityState?
   /// Twelve groups of five digits. Both people see the same ones, unless an attacker stands between them.
   public let safetyNumber: [String]
 
-  /// The name, or else the first characters of the ID.
-  public var label: String { name ?? String(id.prefix(8)) }
+  /// The name that the user has given them, their own one, or else the first characters of the ID.
+  public var label: String { name ?? ownName ?? String(id.prefix(8)) }
 }
 
 /// An invitation that the user has neither accepted nor declined.

@@ -43,9 +43,9 @@ public struct People: Sendable {
 
   func person(_ userID: String, _ transaction: ZDCReadTransaction) -> Person {
     let name = transaction.object(forKey: userID, inCollection: Nickname.collection) as? Nickname
+    let user = transaction.user(id: userID)
     return Person(
-      id: userID, name: name?.name, identity: transaction.user(id: userID)?.identity, safetyNumber: safetyNumber(userID)
-    )
+      id: userID, name: name?.name, ownName: user?.name, identity: user?.identity, safetyNumber: safetyNumber(userID))
   }
 
   /// - Returns: Nothing for a text that is no user ID.
@@ -59,6 +59,13 @@ public struct People: Sendable {
   /// Accepts that a verified person has new words.
   public func acceptNewWords(of userID: String) async throws {
     try await session.userManager.acceptIdentityChange(userID)
+  }
+
+  /// Changes the name that the people see with whom the user shares. An empty one takes it back.
+  ///
+  /// - Throws: `invalidParameter` for a name of more than 256 bytes, or with control characters.
+  public func setOwnName(_ name: String) async throws {
+    try await account.tree.write { _, cloud in try cloud.setProfile(ZDCProfile(name: name)) }
   }
 
   /// Gives another user a name, which only this device knows. An empty one removes it.

@@ -5,8 +5,9 @@ import ZeroDarkCloud
 
 struct AccountCommands: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "account", abstract: "Create an account, log in, list and remove accounts of this device.",
-    subcommands: [Create.self, Login.self, List.self, Remove.self])
+    commandName: "account",
+    abstract: "Create an account, log in, choose a name, list and remove accounts of this device.",
+    subcommands: [Create.self, Login.self, Name.self, List.self, Remove.self])
 
   struct Create: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -51,6 +52,23 @@ struct AccountCommands: AsyncParsableCommand {
       _ = try await options.sync(manager, account)
       Output.line(options.json ? try Output.json(["user": account.user]) : "logged in")
       try await manager.close()
+    }
+  }
+
+  struct Name: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Choose the name that the people see with whom you share.",
+      discussion: """
+        The server does not see it. An empty name takes it back.
+
+        EXAMPLES
+          zdc-todo account name Alice
+        """)
+    @Argument(help: "The name.") var name: String
+    @OptionGroup var options: Options
+
+    func run() async throws {
+      try await options.run { account in try await account.people.setOwnName(name) }
     }
   }
 

@@ -45,6 +45,19 @@ import ZeroDarkCloudTesting
     }
   }
 
+  @Test func theNameThatAPersonHasChosen_isShown_unlessTheUserHasGivenThemAnother() async throws {
+    try await withPeople { people in
+      let (alice, bob) = (people.alice.account, people.bob.account)
+      try await people.share()
+      try await alice.people.setOwnName("Alice A.")
+      try await people.settle()
+      #expect(try bob.people.person(alice.user).label == "Alice A.")
+      #expect(try await people.bob.lists().first?.members.first { !$0.isUser }?.person.label == "Alice A.")
+      try await bob.people.setName("Ally", of: alice.user)
+      #expect(try bob.people.person(alice.user).label == "Ally")
+    }
+  }
+
   /// - Alice is unknown to Bob
   /// => her invitation is a request with her ID and nothing else, until Bob accepts her
   @Test func aStrangersInvitation_waits() async throws {
