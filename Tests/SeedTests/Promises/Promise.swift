@@ -9,7 +9,7 @@ struct Promise: Sendable {
   var state: State
 
   enum State: Sendable {
-    /// Proven by these tests, named `Suite/function`, of any test target.
+    /// Proven by these tests, named `Suite/function`, of any test target, or of the sample app's.
     case tested([String])
     /// Not fulfilled yet. This work will fulfill it.
     case due(Work)

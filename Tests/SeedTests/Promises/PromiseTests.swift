@@ -4,8 +4,9 @@ import Testing
 /// Checks that the table of promises is complete and correct, and prints it.
 @Suite struct PromiseTests {
   private static func sources() throws -> TestSources {
-    let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../..")
-    return try TestSources(folder: tests.standardizedFileURL)
+    let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+    let tests = ["../..", "../../../Examples/ZeroDarkTodo/Tests"].map { folder.appendingPathComponent($0) }
+    return try TestSources(folders: tests.map(\.standardizedFileURL))
   }
 
   @Test(arguments: PromiseGroup.all.indices)

@@ -94,7 +94,7 @@ extension Promise {
       state: .tested(by: "BranchTests/everyMemberChangesTheBranch", "BranchTests/aBranchInsideOfABranch")),
     Promise(
       id: "behaviour-19", wording: "a key is wrapped for nobody whom only the server named",
-      state: .due(.sharing)),
+      state: .tested(by: "RecipientTests/aUserWhomOnlyTheServerNames_getsNoKey")),
     Promise(
       id: "behaviour-20", wording: "a node that cannot be read keeps its name and place, and stops nothing else",
       state: .tested(

@@ -113,7 +113,7 @@ extension Promise {
       state: .tested(by: "MessageTests/aMessageForWhichTheAppHasNothing_isParked")),
     Promise(
       id: "check-003-3", wording: "when a message is sent its operation is gone from the queue",
-      state: .due(.sharing)),
+      state: .tested(by: "MessageTests/whenAMessageIsSent_itsOperationIsGoneFromTheQueue")),
     Promise(
       id: "check-003-4", wording: "a call tells of a changed record or a changed content; of both in two calls",
       state: .tested(by: "PullPromiseTests/recordAndContentChanged_areTwoCalls")),

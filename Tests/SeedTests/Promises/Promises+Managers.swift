@@ -113,7 +113,7 @@ extension Promise {
       state: .tested(by: "SeedPromiseTests/lookUps_workInATransactionThatOnlyReads")),
     Promise(
       id: "seed-3.20-sharedUsersView", wording: "a screen to choose with whom to share, which the sample brings",
-      state: .due(.sharing)),
+      state: .tested(by: "SharingPageTests/peopleAreFoundByTheirID_andSharedWith")),
     // Part 4, the delegate
     Promise(
       id: "seed-4.1-data", wording: "content is asked for in a transaction when it is sent, the newest state",
@@ -174,6 +174,10 @@ extension Promise {
       id: "seed-4.5-preferredNodes", wording: "the app's preferred branches are pulled first",
       state: .tested(by: "PullOrderTests/preferredBranch_overtakesShallowerNodes")),
     // Part 8
-    Promise(id: "seed-8.1-ZeroDarkTodo", wording: "the sample app of the seeds", state: .due(.sharing)),
+    Promise(
+      id: "seed-8.1-ZeroDarkTodo", wording: "the sample app of the seeds",
+      state: .tested(
+        by: "ListTests/tasksOfOneDevice_areShownOnTheOther", "SharingTests/aListIsShared_andBothEditIt",
+        "SharingCommandTests/aListIsShared_acceptedEditedAndLeft")),
   ]
 }

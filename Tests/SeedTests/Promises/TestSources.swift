@@ -1,14 +1,16 @@
 import Foundation
 
-/// The tests in this package's sources, as `Suite/function`.
+/// The tests in this package's sources and in the sample app's, as `Suite/function`.
 struct TestSources {
   private(set) var tests: Set<String> = []
   private(set) var disabled: Set<String> = []
 
-  init(folder: URL) throws {
-    guard let files = FileManager.default.enumerator(at: folder, includingPropertiesForKeys: nil) else { return }
-    for case let file as URL in files where file.pathExtension == "swift" {
-      add(try String(contentsOf: file, encoding: .utf8))
+  init(folders: [URL]) throws {
+    for folder in folders {
+      guard let files = FileManager.default.enumerator(at: folder, includingPropertiesForKeys: nil) else { continue }
+      for case let file as URL in files where file.pathExtension == "swift" {
+        add(try String(contentsOf: file, encoding: .utf8))
+      }
     }
   }
 

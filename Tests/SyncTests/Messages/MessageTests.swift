@@ -51,6 +51,24 @@ struct MessageTests {
     }
   }
 
+  @Test func whenAMessageIsSent_itsOperationIsGoneFromTheQueue() async throws {
+    try await TestWorld.run { world in
+      let pair = try await Pair(world)
+      for isSignal in [false, true] {
+        let message = try await pair.alice.send("hello", to: pair.bob, isSignal: isSignal)
+        #expect(try await pair.alice.queueCount() == (isSignal ? 1 : 3))
+        pair.alice.recorder.on(.sent) { node, transaction in
+          let row = try #require(try transaction.nodes.node(uuid: node.uuid))
+          #expect(node.uuid == message.uuid)
+          #expect(try transaction.operations.operations(node: row.id).isEmpty)
+          #expect(try transaction.operations.count(zone: row.zone) == 0)
+        }
+        try await pair.alice.sync()
+        #expect(pair.alice.recorder.take().filter { $0 == "sent hello" }.count == 1)
+      }
+    }
+  }
+
   @Test func bothPathsNameTheirTrunks() async throws {
     try await TestWorld.run { world in
       let pair = try await Pair(world)
