@@ -51,6 +51,8 @@ package enum Limits {
   package static let profileAvatarBytes = 32 << 10
   /// Maximum number of people to whom one version of a profile is sent.
   package static let profileRecipients = 1_000
+  /// Maximum number of devices of one sender whose messages are counted.
+  package static let messageDevices = 64
   /// Maximum number of envelopes in one request.
   package static let envelopesPerRequest = 256
   /// Maximum ciphertext of content that is sent in the commit request and stored in the server's database.

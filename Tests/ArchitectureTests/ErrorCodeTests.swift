@@ -23,7 +23,6 @@ import Testing
       "handleBindingChanged", "logForkDetected", "logStale", "logProofInvalid",
       "witnessQuorumMissing", "keyTransparencyViolation", "checkpointMismatch",
       "zoneExists", "nestedZoneNotYours", "deletedRemotely", "unsupportedShare", "blobGone",
-      "messageGap",
       "sessionOriginMismatch", "unsafeExportName",
     ]
   ]

@@ -273,16 +273,17 @@ extension ReceivedMessage {
 }
 
 extension SyncSession {
-  /// Returns the pending messages of an inbox, oldest first, up to as many as a server keeps.
+  /// Returns the pending messages of an inbox, oldest first, up to as many as a server keeps. An empty page ends the list,
+  /// whatever it says of further ones.
   package func waitingMessages(in inbox: TreeID) async throws -> [WaitingMessage] {
     var all: [WaitingMessage] = []
     var cursor: UInt64? = 0
     while let after = cursor, all.count < Limits.inboxEnvelopes {
       let page = try await api.waitingMessages(in: inbox, after: after)
       all += page.messages
-      cursor = page.next.flatMap { $0 > after ? $0 : nil }
+      cursor = page.messages.isEmpty ? nil : page.next.flatMap { $0 > after ? $0 : nil }
     }
-    return all
+    return Array(all.prefix(Limits.inboxEnvelopes))
   }
 
   /// Returns the users whose messages are taken over: those who were written to or accepted, and those in lists of the

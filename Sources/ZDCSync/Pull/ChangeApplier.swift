@@ -196,6 +196,7 @@ package struct ChangeApplier {
   // MARK: New nodes
 
   private mutating func insert(_ opened: OpenedRecord, _ item: PageContents.Record, parent: NodeRow) throws {
+    try MessageGaps(session: session, transaction: transaction, zone: zoneRow).note(opened)
     if try ProfileChange(session: session, transaction: transaction, zone: zoneRow).apply(opened) { return }
     var row = NodeRow(
       opened, item, uuid: UUIDv7.make(atMs: session.now()), zone: zoneRow.id, parent: parent.id,

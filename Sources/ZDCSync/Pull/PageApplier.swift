@@ -56,6 +56,9 @@ package struct PageApplier {
         if isOwn { for removal in state.removed { try crossing.forget(removal.all, in: zone) } }
         continue
       }
+      if MessageGaps.concern(row) {
+        try MessageNumberStore(transaction, inbox: zone).remove(state.removed.flatMap(\.all))
+      }
       try remove(state.removed, item)
       if !deleted.isEmpty, !isOwn { try readAgain(state.moved.keys, outside: deleted) }
     }

@@ -71,6 +71,9 @@ struct SingleChangeFastPath: Sendable {
     var applier = try ChangeApplier(session: session, zone: zone, transaction: transaction)
     guard try applier.apply(record, node: node) else { throw NotEligible() }
     try applier.finishBatch()
+    if let row = try transaction.zones.zone(id: zone) {
+      try MessageGaps(session: session, transaction: transaction, zone: row).settle()
+    }
     summary.records = 1
     summary.announced = applier.announced
   }

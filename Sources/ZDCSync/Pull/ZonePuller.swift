@@ -51,6 +51,7 @@ package struct ZonePuller {
     try await acceptIfGrafted(row)
     try await doubting(row.zone) { [row] in try await GrantRetry(session: session, zone: zone).run(row) }
     let isFirst = try await isFirstPull(row)
+    if isFirst { try await session.beginMessages(in: row) }
     var fetched = try await pages?.page(of: zone)
     var hasMore = true
     while hasMore {
@@ -69,6 +70,7 @@ package struct ZonePuller {
     }
     if isFirst { try await checkInvitation() }
     try await materialize([:], &summary, &left)
+    try await session.findMessageGaps(in: row)
   }
 
   /// Returns whether no node of the zone is shown yet. An earlier first pull may have been interrupted.
@@ -81,11 +83,14 @@ package struct ZonePuller {
 
   func takePage(_ page: CommitPage, _ summary: inout ZDCPullSummary, _ left: inout DeferredNodes) async throws {
     guard let row = try await zoneRow() else { return }
+    let isFirst = try await isFirstPull(row)
+    if isFirst { try await session.beginMessages(in: row) }
     let applied = try await apply(page, to: row)
     summary.commits += applied.commits
     left.note(applied.refusal)
-    if try await isFirstPull(row) { try await checkInvitation() }
+    if isFirst { try await checkInvitation() }
     try await materialize(applied.records, &summary, &left)
+    try await session.findMessageGaps(in: row)
   }
 
   package func zoneRow() async throws -> ZoneRow? {

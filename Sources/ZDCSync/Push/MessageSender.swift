@@ -210,8 +210,10 @@ struct MessageSender: Sendable {
 
   private func settle(_ answers: [(StoredEnvelope, DeliveryResult)]) async throws -> ZDCPushSummary {
     var summary = ZDCPushSummary()
+    // The latest refusal first: a number is given back only if no later one was given.
+    let inOrder = answers.filter { $1.isStored } + answers.filter { !$1.isStored }.reversed()
     let outcomes = try await session.database.asyncReadWrite { transaction in
-      try answers.map { try settle($0, $1, transaction) }
+      try inOrder.map { try settle($0, $1, transaction) }
     }
     for outcome in outcomes {
       switch outcome {

@@ -34,9 +34,13 @@ struct HostileCatalogueTests {
     19: .scenario, 20: .scenario, 21: .elsewhere("LargeContentTests"), 22: .elsewhere("ContentTests"),
     23: .scenario, 24: .scenario, 25: .scenario, 26: .scenario, 27: .scenario, 28: .scenario, 29: .scenario,
     30: .scenario, 31: .scenario, 32: .scenario, 33: .due("sharing"), 34: .scenario, 35: .scenario,
-    36: .elsewhere("HostileExportTests"), 37: .scenario, 38: .due("sharing"), 39: .due("messages"),
-    40: .due("messages"),
-    41: .due("messages"), 42: .due("messages"), 43: .due("messages"), 44: .elsewhere("SessionTests"),
+    36: .elsewhere("HostileExportTests"), 37: .scenario, 38: .due("sharing"),
+    39: .elsewhere("HostileMessageTests, GraftAttackTests"),
+    40: .elsewhere("MessageTests.strangersWait_untilTheyAreAccepted, HostileProfileTests"),
+    41: .elsewhere("MessageGapTests.theSameMessageAHundredTimes_alsoAfterItsDeletion_isOneCallback"),
+    42: .elsewhere("MessageGapTests.aDroppedMessageIsReportedOnce_andTwoThatAreSwappedAreNot"),
+    43: .elsewhere("MessageGapTests.anEndlessMailboxIsReadUpToItsLimit, InboxTests.aFloodOfStrangersStaysBounded"),
+    44: .elsewhere("SessionTests"),
     45: .due("push notifications"), 46: .scenario, 47: .scenario, 48: .scenario, 49: .due("sharing"),
     50: .due("the log"), 51: .due("the log"), 52: .elsewhere("DeviceLinkTests"),
   ]
@@ -61,6 +65,6 @@ struct HostileCatalogueTests {
       if case .due(let what) = place { "\(row): with \(what)" } else { nil }
     }
     print("hostile scenarios: \(Self.scenarios.count); due: \(due.sorted().joined(separator: ", "))")
-    #expect(due.count == 14)
+    #expect(due.count == 9)
   }
 }
