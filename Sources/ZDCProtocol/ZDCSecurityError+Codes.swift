@@ -162,7 +162,7 @@ extension ZDCSecurityError.Code {
   /// A message was made for another user, inbox or key than the one that it was delivered to.
   public static let messageWrongRecipient = Self(.messageWrongRecipient)
   /// A message that a user has sent is missing below a later one of the same device. Recorded as a security event with
-  /// the user's ID, and not thrown; ask the user what they have sent.
+  /// the user's ID; ask the user what they have sent.
   public static let messageGap = Self(.messageGap)
   /// A grafted branch is not shared with the user, or the server denies it. The engine asks again after pauses.
   ///

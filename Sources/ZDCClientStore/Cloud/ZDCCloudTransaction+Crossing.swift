@@ -7,8 +7,13 @@ internal import ZDCTreesystem
 extension ZDCCloudTransaction {
   func checkCrossing(_ row: NodeRow, below parent: NodeRow, _ path: ZDCTreesystemPath?) throws {
     try checkMayCreate(below: parent, path)
-    try check(trunk: transaction.cloudState.facts(ofZone: row.zone).trunk, path)
-    try check(trunk: transaction.cloudState.facts(ofZone: parent.zone).trunk, path)
+    let old = try transaction.cloudState.facts(ofZone: row.zone)
+    let new = try transaction.cloudState.facts(ofZone: parent.zone)
+    guard old.row.trunk == new.row.trunk else {
+      throw ZDCCloudError(
+        .invalidParameter, path: path, detail: "a node cannot be moved to another trunk; copy it instead")
+    }
+    for trunk in [old.trunk, new.trunk] { try check(trunk: trunk, path) }
     for zone in [row.zone, parent.zone] { try checkWritesFreely(zone: zone) }
     if let obstacle = try BranchToMove(transaction, top: row).obstacle {
       throw ZDCCloudError(.invalidParameter, path: path, detail: obstacle.text)

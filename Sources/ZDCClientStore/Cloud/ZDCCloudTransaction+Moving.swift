@@ -72,8 +72,9 @@ extension ZDCCloudTransaction {
   ///
   /// - Returns: the node as it is now.
   /// - Throws: ``ZDCCloudError`` as ``modifyNode(_:)``. For a move to another branch also `notAllowed` if the local user may
-  ///   not write there without restrictions, or not delete the node here, and `invalidParameter` for the top of a shared
-  ///   branch, for a node with one below it, for more than 10,000 nodes, and for nodes whose last such move has not ended.
+  ///   not write there without restrictions, or not delete the node here, and `invalidParameter` for another trunk, for the
+  ///   top of a shared branch, for a node with one below it, for more than 10,000 nodes, and for nodes whose last such move
+  ///   has not ended.
   @discardableResult
   public func moveNode(_ node: ZDCNode, to path: ZDCTreesystemPath) throws -> ZDCNode {
     let row = try movable(try stored(node))
