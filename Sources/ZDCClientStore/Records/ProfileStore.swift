@@ -100,7 +100,7 @@ package struct ProfileStore {
     return try Int.fetchOne(statement, arguments: [localUser, tree, version.stored]) ?? 0
   }
 
-  /// Notes the version that a user gets. That makes nobody a known sender.
+  /// Notes the version that a user gets. It does not make the user a known sender.
   package func setSent(_ version: UInt64, to user: UserID, localUser: Int64, tree: String) throws {
     let statement = try db.cachedStatement(
       sql: """

@@ -284,6 +284,6 @@ struct Pause: Sendable {
 
 /// The server answers for a grafted branch as if there were none.
 ///
-/// The invitation may have come before the access, or from somebody who could not give it, or the server hides the branch.
-/// The answer proves none of them (K-14).
+/// The invitation may have come before the access, or its sender had no right to give it, or the server hides the
+/// branch. The answer proves none of them (K-14).
 struct UnreachableBranch: Error {}
