@@ -8,7 +8,7 @@ package enum Users {
     var state: String
     var isLocal: Bool
     var isBlocked: Bool
-    /// What the user calls themselves.
+    /// The name that the user has chosen.
     var name: String?
     /// With another user.
     var safetyNumber: String?

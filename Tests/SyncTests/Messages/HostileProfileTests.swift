@@ -100,7 +100,7 @@ struct HostileProfileTests {
   }
 
   /// - a profile has the highest version that there is
-  /// => it is shown, and its user's later ones are not, which harms nobody else
+  /// => it is shown, and its user's later ones are not, and no other user is affected
   @Test func theHighestVersionOverflowsNothing() async throws {
     try await TestWorld.run { world in
       let pair = try await Pair(world)
