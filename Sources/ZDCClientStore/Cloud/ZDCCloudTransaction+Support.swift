@@ -20,12 +20,17 @@ extension ZDCCloudTransaction {
       uuid: UUIDv7.make(atMs: now), zone: row.zone, kind: kind, node: row.id,
       nodeUUID: try transaction.shown(row).uuid, nodeID: row.nodeID, createdMs: now)
     try operations.insert(&operation, dependsOn: dependsOn)
-    signalQueue()
+    signalQueue(of: row.zone)
     return operation
   }
 
   func signalQueue() {
     readWrite.signal(.queue(localUser: localUser))
+  }
+
+  /// Wakes the push engine for one zone, which spares it a look at the others.
+  func signalQueue(of zone: Int64) {
+    readWrite.signal(.zoneQueue(localUser: localUser, zone: zone))
   }
 
   /// Operations that are no longer queued are done: nothing waits for them.

@@ -61,7 +61,7 @@ extension ZDCCloudTransaction {
     let create = earlier.last { $0.kind == .create }
     try operations.insert(&operation, dependsOn: [create, lastUpload].compactMap { $0?.id })
     try askAgain(earlier)
-    signalQueue()
+    signalQueue(of: row.zone)
     return operation
   }
 

@@ -6,6 +6,8 @@ package final class ChangeSignals: Sendable {
   package enum Interest: Hashable, Sendable {
     /// Operations of this row of zdc_local_user were queued, parked or woken.
     case queue(localUser: Int64)
+    /// Operations were queued in this row of zdc_zone, and nothing else was.
+    case zoneQueue(localUser: Int64, zone: Int64)
     /// Local users were added or removed.
     case localUsers
     /// App objects changed.
@@ -18,7 +20,10 @@ package final class ChangeSignals: Sendable {
     case pull
 
     package var queue: Int64? {
-      if case .queue(let localUser) = self { localUser } else { nil }
+      switch self {
+      case .queue(let localUser), .zoneQueue(let localUser, _): localUser
+      default: nil
+      }
     }
   }
 

@@ -20,6 +20,8 @@ actor BackgroundSync {
   }
   nonisolated private let pullsEnded = Broadcast<Void>(limit: 1)
   private var pushing: Set<Int64> = []
+  /// Zones whose last push left nothing to send.
+  private var drained: Set<Int64> = []
   /// Whether an operation may have been queued that no survey has seen.
   private var isSurveyMissed = false
   /// Whether the mailbox has messages that were not looked at, and whether a round does that.
@@ -40,7 +42,7 @@ actor BackgroundSync {
   package func run(changes: ChangeSignals, reachability: ZDCReachability) async {
     // Subscribe before the first signal: a signal without a listener is lost.
     let wakeups = wake.wakeups()
-    let hints = changes.listen([.queue(localUser: session.localUser)]) { [wake] _ in wake.signal() }
+    let hints = changes.listen([]) { self.note($0) }
     defer { changes.end(hints) }
     await withDiscardingTaskGroup { group in
       group.addTask { await EventListener(sync: self, changes: changes, reachability: reachability).run() }
@@ -53,23 +55,37 @@ actor BackgroundSync {
     await scheduler.cancelUploads()
   }
 
+  nonisolated private func note(_ changes: Set<ChangeSignals.Interest>?) {
+    guard let changes else { return wake.signal() }
+    for case .zoneQueue(session.localUser, let zone) in changes { wake.signal(queueOf: zone) }
+    if changes.contains(.queue(localUser: session.localUser)) { wake.signal() }
+  }
+
   private func work(_ wakeups: AsyncStream<Void>) async {
     wake.signal()
     for await _ in wakeups {
       if Task.isCancelled { return }
-      do {
-        await scheduler.noteNewZones()
-        let states = await states()
-        wakeAtNextPause(states)
-        guard !pause.lasts(session.time.now()) else { continue }
-        startDuePulls(states)
-        startTakingMessages()
-        let survey = try await scheduler.survey()
-        if await scheduler.pullFirst(survey) { wake.signal() }
-        await startDuePushes(survey)
-        await startKeyReplacements(survey)
-      } catch { failed(error) }
+      do { try await startDueWork() } catch { failed(error) }
     }
+  }
+
+  private func startDueWork() async throws {
+    if case .queues(let zones) = wake.takeDue(), zones.isSubset(of: drained) {
+      // Nothing else can have become due, so a look at all zones would only delay these pushes.
+      guard !pause.lasts(session.time.now()) else { return }
+      return await startDuePushes(zones.sorted())
+    }
+    await scheduler.noteNewZones()
+    let states = await states()
+    wakeAtNextPause(states)
+    guard !pause.lasts(session.time.now()) else { return }
+    startDuePulls(states)
+    startTakingMessages()
+    let survey = try await scheduler.survey()
+    if survey.pause != nil { drained = [] }
+    if await scheduler.pullFirst(survey) { wake.signal() }
+    await startDuePushes(survey.zones)
+    await startKeyReplacements(survey)
   }
 
   private func states() async -> [Int64: ZoneSyncState] {
@@ -235,10 +251,10 @@ actor BackgroundSync {
 
   /// Starts pushes of all zones that can send something and have completed their first pull. Before its first pull, the
   /// engine does not know what is new in a zone.
-  private func startDuePushes(_ survey: SyncScheduler.Survey) async {
+  private func startDuePushes(_ zones: [Int64]) async {
     let now = session.time.now()
     var due: [Int64] = []
-    for zone in survey.zones {
+    for zone in zones {
       guard !pushing.contains(zone) else {
         isSurveyMissed = true
         continue
@@ -289,7 +305,11 @@ actor BackgroundSync {
   /// Marks the zone as pushed, so that it need not wait for the other zones of its round.
   private func pushEnded(_ zone: Int64, _ result: Result<ZoneWorker.Pushed, any Error>) {
     pushing.remove(zone)
-    if case .success(let pushed) = result, pushed.summary.hasNext, !pushed.summary.isDrained { wake.signal() }
+    drained.remove(zone)
+    if case .success(let pushed) = result {
+      if pushed.summary.isDrained { drained.insert(zone) }
+      if pushed.summary.hasNext, !pushed.summary.isDrained { wake.signal() }
+    }
     lookAgainIfMissed()
   }
 

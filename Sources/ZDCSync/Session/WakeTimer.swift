@@ -8,10 +8,18 @@ package final class WakeTimer: Sendable {
     var task: Task<Void, Never>
   }
 
+  /// What may have work.
+  enum Due: Sendable, Equatable {
+    case everything
+    /// The queues of these zones.
+    case queues(Set<Int64>)
+  }
+
   private let time: EngineClock
   private let wake = Broadcast<Void>(limit: 1)
   /// A single timer for the earliest of all pauses. The next pause is determined after it fires.
   private let timer = Locked<Timer?>(nil)
+  private let due = Locked(Due.everything)
 
   package init(time: EngineClock) {
     self.time = time
@@ -21,8 +29,28 @@ package final class WakeTimer: Sendable {
   /// task that reads it, so each run needs a new one.
   func wakeups() -> AsyncStream<Void> { wake.stream() }
 
+  /// Returns what has been signaled since the last call.
+  func takeDue() -> Due {
+    due.withLock { due in
+      defer { due = .queues([]) }
+      return due
+    }
+  }
+
   /// Signals that there may be work.
-  package func signal() { wake.send(()) }
+  package func signal() {
+    due.withLock { $0 = .everything }
+    wake.send(())
+  }
+
+  /// Signals that a zone may have something to send.
+  func signal(queueOf zone: Int64) {
+    due.withLock { due in
+      guard case .queues(let zones) = due else { return }
+      due = .queues(zones.union([zone]))
+    }
+    wake.send(())
+  }
 
   /// Signals that there may be work after the pause.
   package func signal(after pause: Duration) {
