@@ -133,7 +133,7 @@ public final class ZDCDatabaseConnection: Sendable {
   @_disfavoredOverload
   public func write<T>(_ body: (ZDCReadWriteTransaction) throws -> T) throws -> T {
     try checkWritable()
-    return try translating { try pool.write { try self.run(body, $0) } }
+    return try translating { try pool.writeWithoutTransaction { try self.write(body, $0) } }
   }
 
   /// Writes, and returns when the commit is on disk. A task that is cancelled before throws `CancellationError`, and
@@ -152,7 +152,9 @@ public final class ZDCDatabaseConnection: Sendable {
   /// - Throws: As the blocking form, and `CancellationError`.
   public func write<T: Sendable>(_ body: @Sendable (ZDCReadWriteTransaction) throws -> T) async throws -> T {
     try checkWritable()
-    do { return try await pool.write { try self.run(body, $0) } } catch { throw translated(error) }
+    do {
+      return try await pool.writeWithoutTransaction { try self.write(body, $0) }
+    } catch { throw translated(error) }
   }
 
   /// Writes; another name for the asynchronous `write`.
@@ -184,7 +186,9 @@ public final class ZDCDatabaseConnection: Sendable {
     completion: (@Sendable (Result<T, any Error>) -> Void)? = nil
   ) {
     guard !isReadOnly else { return finish(.failure(ZDCError(.readOnlyConnection)), completion) }
-    pool.asyncWrite({ try self.run(body, $0) }, completion: { _, result in self.finish(result, completion) })
+    pool.asyncWriteWithoutTransaction { database in
+      self.finish(Result { try self.write(body, database) }, completion)
+    }
   }
 
   // MARK: Running a block
@@ -194,10 +198,22 @@ public final class ZDCDatabaseConnection: Sendable {
     return try transaction.run { try body(transaction) }
   }
 
-  private func run<T>(_ body: (ZDCReadWriteTransaction) throws -> T, _ db: Database) throws -> T {
-    checkpointer?.note(db)
-    let transaction = ZDCReadWriteTransaction(db, context: context)
-    return try transaction.run { try body(transaction) }
+  /// Runs the block in a transaction, and the actions that it requested once the commit is on disk.
+  ///
+  /// GRDB's `afterNextTransaction` is no substitute: each call registers an observer, for which GRDB drops all of the
+  /// connection's prepared statements that delete.
+  private func write<T>(_ body: (ZDCReadWriteTransaction) throws -> T, _ db: Database) throws -> T {
+    var committed: (result: T, actions: CommitActions?)?
+    try db.inTransaction {
+      checkpointer?.note(db)
+      let transaction = ZDCReadWriteTransaction(db, context: context)
+      committed = (try transaction.run { try body(transaction) }, transaction.commitActions)
+      return .commit
+    }
+    // `inTransaction` throws if the block did.
+    guard let committed else { throw ZDCError(.corruptDatabase) }
+    committed.actions?.run(context.changes)
+    return committed.result
   }
 
   package func finish<T>(

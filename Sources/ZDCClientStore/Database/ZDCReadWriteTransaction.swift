@@ -14,7 +14,7 @@ internal import ZDCSupport
 /// }
 /// ```
 public final class ZDCReadWriteTransaction: ZDCReadTransaction {
-  private var commitActions: CommitActions?
+  private(set) var commitActions: CommitActions?
   /// The number of partial rollbacks. Cached database state is valid as long as this number stays the same.
   package private(set) var rollbacks = 0
   /// The mode in which this transaction calls the app.
@@ -73,8 +73,6 @@ public final class ZDCReadWriteTransaction: ZDCReadTransaction {
   private var actions: CommitActions {
     if let commitActions { return commitActions }
     let actions = CommitActions()
-    // One observer for the whole transaction, because SQLite would consult each one at every statement.
-    database.afterNextTransaction { [changes = context.changes] _ in actions.run(changes) }
     commitActions = actions
     return actions
   }
@@ -87,7 +85,7 @@ package protocol TransactionCache: AnyObject {
 }
 
 /// The actions to run after a commit.
-private final class CommitActions: Sendable {
+final class CommitActions: Sendable {
   private struct State {
     var bodies: [@Sendable () -> Void] = []
     var interests: Set<ChangeSignals.Interest> = []

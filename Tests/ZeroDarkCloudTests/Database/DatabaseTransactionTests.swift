@@ -218,6 +218,19 @@ struct AppError: Error, Equatable {}
     #expect(collected.values == [])
   }
 
+  /// GRDB drops all prepared statements that delete when an observer is added, so no transaction may add one.
+  @Test func afterCommit_keepsPreparedStatements() throws {
+    let query = "DELETE FROM zdc_meta WHERE key = ?"
+    let statements = try (0..<2).map { _ in
+      try rw.write { transaction in
+        transaction.afterCommit {}
+        transaction.signal(.objects)
+        return try transaction.database.cachedStatement(sql: query)
+      }
+    }
+    #expect(statements[0] === statements[1])
+  }
+
   @Test func signals_oneHintAfterTheCommit_noneAfterARollback() async throws {
     var objects = manager.context.changes.hints(.objects).makeAsyncIterator()
     var queue = manager.context.changes.hints(.queue(localUser: 1)).makeAsyncIterator()
