@@ -107,6 +107,18 @@ package final class NodeStore: TransactionCache {
     while let row = try cursor.next() { try body(try decode(row)) }
   }
 
+  /// Returns whether the node is in the cloud, and the tag of its content there. Unlike ``node(id:)``, it opens nothing.
+  package func cloudContent(id: Int64) throws -> (isUploaded: Bool, eTag: String?)? {
+    let query = "SELECT recordVersion, dataVersion, blobID, cipherLength, contentRoot FROM zdc_node WHERE id = ?"
+    return try db.firstRow(query, [id]) { row in
+      let isUploaded = row.unsigned(0).map { $0 > 0 } ?? false
+      guard let version = row.unsigned(1), let length = row.unsigned(3) else { return (isUploaded, nil) }
+      let content = NodeRecord.Content(
+        dataVersion: version, blobID: try BlobID(row, 2), cipherLength: length, contentRoot: try ContentRoot(row, 4))
+      return (isUploaded, content.eTag)
+    }
+  }
+
   package func nodeID(of id: Int64) throws -> NodeID? {
     let statement = try db.cachedStatement(sql: "SELECT nodeID FROM zdc_node WHERE id = ?")
     return try Row.fetchOne(statement, arguments: [id])?.optional16(0, NodeRole.self)

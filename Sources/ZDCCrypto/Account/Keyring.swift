@@ -74,7 +74,7 @@ package struct Keyring: Sendable, Equatable {
     out.append(UInt16(entries.count))
     for entry in entries { entry.write(to: &out) }
     let fill = (Self.padding - out.bytes.count % Self.padding) % Self.padding
-    out.append(contentsOf: repeatElement(0, count: fill))
+    out.append(zeros: fill)
     return out.bytes
   }
 

@@ -26,7 +26,7 @@ package struct ContentHeader: Sendable, Hashable {
     out.append(sizes.data)
     out.append(paddingSize)
     out.append(thumbnailTag)
-    out.append(contentsOf: repeatElement(0, count: 12))
+    out.append(zeros: 12)
     return out.bytes
   }
 

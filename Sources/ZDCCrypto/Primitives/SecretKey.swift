@@ -11,11 +11,17 @@ package struct SecretKey<Role>: Sendable, Equatable {
     self.symmetric = symmetric
   }
 
+  // The forms for arrays and slices are not generic, because a generic initializer of another module copies byte by byte.
+
   /// Returns nil unless there are exactly 32 bytes.
-  package init?(_ bytes: some Collection<UInt8>) {
+  package init?(_ bytes: [UInt8]) {
     guard bytes.count == 32 else { return nil }
-    self.init(symmetric: SymmetricKey(data: Array(bytes)))
+    self.init(symmetric: SymmetricKey(data: bytes))
   }
+
+  package init?(_ bytes: ArraySlice<UInt8>) { self.init(Array(bytes)) }
+
+  package init?(_ bytes: some Collection<UInt8>) { self.init(Array(bytes)) }
 
   /// A fresh key from the system's random number generator.
   package static func random() -> Self {

@@ -126,7 +126,7 @@ package struct RecordPrivate: Sendable, Equatable {
       out.append16(extra.value)
     }
     let fill = (Self.padding - out.bytes.count % Self.padding) % Self.padding
-    out.append(contentsOf: repeatElement(0, count: fill))
+    out.append(zeros: fill)
     return out.bytes
   }
 

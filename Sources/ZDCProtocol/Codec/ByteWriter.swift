@@ -37,19 +37,26 @@ package struct ByteWriter: Sendable {
     append(value.w3)
   }
 
-  package mutating func append(contentsOf other: some Collection<UInt8>) {
-    bytes.append(contentsOf: other)
-  }
+  // The forms for arrays and slices are not generic, because a generic function of another module copies byte by byte.
+
+  package mutating func append(contentsOf other: [UInt8]) { bytes.append(contentsOf: other) }
+  package mutating func append(contentsOf other: some Collection<UInt8>) { bytes.append(contentsOf: other) }
+
+  package mutating func append(zeros count: Int) { bytes.append(contentsOf: repeatElement(0, count: count)) }
 
   /// Appends `v16`. The caller keeps the field within its limit; a longer field traps.
-  package mutating func append16(_ field: some Collection<UInt8>) {
+  package mutating func append16(_ field: [UInt8]) {
     append(UInt16(field.count))
     bytes.append(contentsOf: field)
   }
 
+  package mutating func append16(_ field: some Collection<UInt8>) { append16(Array(field)) }
+
   /// Appends `v32`.
-  package mutating func append32(_ field: some Collection<UInt8>) {
+  package mutating func append32(_ field: [UInt8]) {
     append(UInt32(field.count))
     bytes.append(contentsOf: field)
   }
+
+  package mutating func append32(_ field: some Collection<UInt8>) { append32(Array(field)) }
 }

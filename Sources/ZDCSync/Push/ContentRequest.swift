@@ -83,8 +83,8 @@ struct ContentRequest {
 
   /// Returns whether the content in the cloud differs from the content that the edit was based on.
   func isInConflict(_ operation: OperationRow) throws -> Bool {
-    guard let row = try operation.node.flatMap({ try transaction.nodes.node(id: $0) }) else { return false }
-    return isInConflict(operation, row)
+    guard let cloud = try operation.node.flatMap({ try transaction.nodes.cloudContent(id: $0) }) else { return false }
+    return cloud.isUploaded && operation.baseETag != cloud.eTag
   }
 
   private func isInConflict(_ operation: OperationRow, _ row: NodeRow) -> Bool {
