@@ -600,7 +600,8 @@ class Record:
             require(name_tag(parent_key, private["name"]) == self.name_tag, "nameTagMismatch")
         pointer = bool(self.flags & 2)
         require(pointer == (private["pointer"] is not None) and not (pointer and self.content), "recordBindingMismatch")
-        require(private.get("message", self.node) == self.node, "recordBindingMismatch")
+        is_in_place = private.get("message", self.node) == self.node or "movedFrom" in private
+        require(is_in_place, "recordBindingMismatch")
         if "profile" in private:
             require("message" in private and not pointer and not self.content, "recordBindingMismatch")
         if self.content:
@@ -637,14 +638,21 @@ def parse_private(plaintext, has_content):
     if has_content:
         key, data, metadata, thumbnail = reader.take(32), reader.u64(), reader.u32(), reader.u32()
         private["content"] = {"key": key, "sizes": (metadata, thumbnail, data), "tag": reader.take(16)}
-    last = 0
+    last, recipients = 0, []
     for _ in range(reader.u16()):
         kind = reader.u8()
         require(kind > last, "nonCanonicalEncoding")
         last = kind
         value = reader.v16()
-        require(kind > 2 or value and len(value) % 32 == 0, "nonCanonicalEncoding")
+        if kind == 1:
+            require(value and len(value) % 32 == 0, "nonCanonicalEncoding")
+            recipients = [value[start:start + 32] for start in range(0, len(value), 32)]
+        if kind == 2:
+            check_served(value, recipients)
+        require(kind != 7 or value == b"\x01", "nonCanonicalEncoding")
         require(len(value) == {3: 48, 4: 8, 5: 68}.get(kind, len(value)), "nonCanonicalEncoding")
+        if kind == 3:
+            private["movedFrom"] = value
         if kind == 5:
             private["message"] = message_node(value[:32], value[52:])
         if kind == 6:
@@ -652,6 +660,14 @@ def parse_private(plaintext, has_content):
             private["profile"] = value
     reader.padding(32)
     return private
+
+
+def check_served(value, recipients):
+    """One bit for each recipient, in their order, the first in the lowest bit."""
+    bits = int.from_bytes(value, "little")
+    require(len(value) == (len(recipients) + 7) // 8 and 0 < bits < 1 << len(recipients), "nonCanonicalEncoding")
+    served = {user for index, user in enumerate(recipients) if bits >> index & 1}
+    require(bits == sum(1 << index for index, user in enumerate(recipients) if user in served), "nonCanonicalEncoding")
 
 
 def open_record(record, parent_key, parent_gen):
@@ -1272,17 +1288,26 @@ def parse_body(plaintext):
     require(size == 0, "unsupportedVersion")
     body["heads"] = read_heads(reader)
     body["kind"] = reader.u8()
-    require(body["kind"] in (1, 2, 3, 7), "unsupportedVersion")
+    require(body["kind"] in (1, 2, 3, 7, 8), "unsupportedVersion")
     body["payload"] = reader.v32(MESSAGE_BYTES)
     if body["kind"] == 3:
         check_attachment(body["payload"])
     if body["kind"] == 7:
         check_profile(body["payload"])
+    if body["kind"] == 8:
+        check_burn(body)
     body["signed"] = plaintext[:len(plaintext) - reader.remaining]
     body["signature"] = reader.take(64)
     length = max(1024, padme(len(plaintext) - reader.remaining))
     require(len(plaintext) == length and not any(reader.take(reader.remaining)), "nonCanonicalEncoding")
     return body
+
+
+def check_burn(body):
+    """The request of a sender to delete one of their messages, which has no number and no heads."""
+    require(len(body["payload"]) == 16 and body["seq"] == 1 and not body["heads"], "nonCanonicalEncoding")
+    known = H("burn-message", body["sender"] + body["recipient"] + body["payload"])[:16]
+    require(body["message"] == known, "nonCanonicalEncoding")
 
 
 def check_profile(payload):

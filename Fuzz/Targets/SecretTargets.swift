@@ -14,6 +14,9 @@ extension FuzzTarget {
       guard let body = try accepted({ try MessageBody(bytes) }) else { return }
       try FuzzFinding.require(body.bytes == bytes, "a message has one encoding")
       try FuzzFinding.require(body.fields.heads.count <= Limits.messageHeads, "a message keeps its number of heads")
+      guard let burned = body.burned else { return }
+      let id = MessageID(burning: burned, from: body.fields.sender, to: body.fields.recipient)
+      try FuzzFinding.require(body.fields.id == id, "a burn has the ID of the message that it names")
     },
     FuzzTarget("profile") { bytes in
       guard let profile = try accepted({ try UserProfile(bytes) }) else { return }

@@ -254,7 +254,7 @@ struct UnreadableRecordTests {
       let target = PointerTarget(
         owner: users[0], zone: ZoneID(trunkOf: tree), node: .random(), genesis: start, seq: 0, head: start)
       let origin = MovedNode(tree: tree, node: .random())
-      let (recipients, served) = ([users[0], users[1]], [users[2]])
+      let (recipients, served) = ([users[0], users[1]], [users[1]])
       let home = try await rogue.home()
       var pointer = try home.draft(new: "pointer")
       pointer.secrets.pointer = target

@@ -223,7 +223,8 @@ import ZDCProtocol
     secrets.sendingDevice = 0x0102_0304_0506_0708
     secrets.received = ReceivedMessage(sender: UserID(w: 3), senderGen: 2, device: 9, seq: 4, id: .random())
     secrets.profile = try UserProfile(name: "Ann", avatar: pattern(Limits.profileAvatarBytes))
-    secrets.unknownExtras = [.init(type: 7, value: [1])]
+    secrets.isRead = true
+    secrets.unknownExtras = [.init(type: 8, value: [1])]
     #expect(secrets.bytes.count % 32 == 0)
     #expect(try RecordPrivate(secrets.bytes, hasContent: true) == secrets)
     let short = RecordPrivate(name: try FoldedName("a"), createdMs: 0).bytes
@@ -268,14 +269,22 @@ import ZDCProtocol
     func code(_ extras: [(UInt8, [UInt8])]) throws -> ZDCSecurityError.Code? {
       try securityCode { _ = try RecordPrivate(private_(extras: extras), hasContent: false) }
     }
-    #expect(try code([(1, pattern(32)), (2, pattern(64))]) == nil)
-    #expect(try code([(2, pattern(32)), (1, pattern(32))]) == .nonCanonicalEncoding)
+    #expect(try code([(1, pattern(32)), (2, [1])]) == nil)
+    #expect(try code([(1, pattern(288)), (2, [0, 1])]) == nil)
+    for bits: [UInt8] in [[], [0], [2], [3], [1, 0], [0, 0]] {
+      #expect(try code([(1, pattern(32)), (2, bits)]) == .nonCanonicalEncoding)
+    }
+    #expect(try code([(2, [1])]) == .nonCanonicalEncoding)
+    #expect(try code([(2, [])]) == .nonCanonicalEncoding)
+    #expect(try code([(2, [1]), (1, pattern(32))]) == .nonCanonicalEncoding)
+    #expect(try code([(7, [1])]) == nil)
+    for value: [UInt8] in [[], [0], [2], [1, 1]] { #expect(try code([(7, value)]) == .nonCanonicalEncoding) }
     #expect(try code([(1, pattern(32)), (1, pattern(32))]) == .nonCanonicalEncoding)
     #expect(try code([(0, pattern(32))]) == .nonCanonicalEncoding)
-    let unknown = private_(extras: [(1, pattern(32)), (7, pattern(5)), (200, [])])
+    let unknown = private_(extras: [(1, pattern(32)), (8, pattern(5)), (200, [])])
     let opened = try RecordPrivate(unknown, hasContent: false)
-    #expect(opened.unknownExtras.map(\.type) == [7, 200] && opened.bytes == unknown)
-    #expect(try code([(7, pattern(5)), (2, pattern(32))]) == .nonCanonicalEncoding)
+    #expect(opened.unknownExtras.map(\.type) == [8, 200] && opened.bytes == unknown)
+    #expect(try code([(8, pattern(5)), (2, pattern(32))]) == .nonCanonicalEncoding)
     let profile = try UserProfile(name: "Ann", avatar: [1, 2]).bytes
     #expect(try code([(5, pattern(68)), (6, profile)]) == nil)
     #expect(try code([(6, profile + [0])]) == .nonCanonicalEncoding)

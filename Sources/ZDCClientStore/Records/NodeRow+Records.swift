@@ -52,7 +52,7 @@ extension NodeRow {
 extension RecordPrivate {
   /// The fields that this client does not use; nil without any.
   fileprivate var unused: RecordPrivate? {
-    let isMessage = !recipients.isEmpty || !served.isEmpty || sendingDevice != nil || received != nil
+    let isMessage = !recipients.isEmpty || !served.isEmpty || sendingDevice != nil || received != nil || isRead
     guard isMessage || pointer != nil || movedFrom != nil || !unknownExtras.isEmpty else { return nil }
     var unused = self
     (unused.name, unused.createdMs, unused.content) = ([], 0, nil)

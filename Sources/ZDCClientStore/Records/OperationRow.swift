@@ -12,8 +12,8 @@ package struct OperationRow: Sendable, Hashable {
     case delete = 5
     /// A change of the zone's access list. The node is the zone's root.
     case changeList = 6
-    /// The delivery of a message to one recipient. The node is the message in the outbox; without one, the user's profile
-    /// is delivered.
+    /// The delivery of a message to one recipient. The node is the message in the outbox. Without one, a message is burned,
+    /// which `changeset` names, or the user's profile is delivered.
     case deliver = 7
     /// Another version of the user's profile, which `changeset` has. It has no node, because apps do not see that one.
     case putProfile = 8
@@ -71,7 +71,8 @@ package struct OperationRow: Sendable, Hashable {
   package var priority: Int32 = 0
   /// putData: the content's eTag that the edit was based on or merged with; nil for none.
   package var baseETag: String?
-  /// putData: the app's changeset, encoded. putProfile: the profile. Sealed in the table.
+  /// putData: the app's changeset, encoded. putProfile: the profile. deliver: the ID of the message to burn. Sealed in
+  /// the table.
   package var changeset: [UInt8]?
   package var createdMs: UInt64
   /// The version of the record, or of the content, that the server has lost; nil for what the app queued.
@@ -110,7 +111,9 @@ package struct OperationRow: Sendable, Hashable {
   /// Whether it goes into the commits that are made of the queue.
   package var isInCommit: Bool { kind != .deliver && kind != .putProfile }
   /// Whether it delivers the user's profile.
-  package var isProfileDelivery: Bool { kind == .deliver && node == nil }
+  package var isProfileDelivery: Bool { kind == .deliver && node == nil && changeset == nil }
+  /// Whether it asks a recipient's devices to delete a message.
+  package var isBurn: Bool { kind == .deliver && node == nil && changeset != nil }
 
   /// Whether the operation is unchanged since it was queued and carries no data.
   package var isFresh: Bool {

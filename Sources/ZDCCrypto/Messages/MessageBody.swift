@@ -11,6 +11,8 @@ package struct MessageBody: Sendable, Equatable {
     case attached = 3
     /// The sender's name and avatar. The payload is a ``UserProfile``, and `seq` its version.
     case profile = 7
+    /// The sender asks the recipient's devices to delete a message. The payload is its ID, and `seq` is 1.
+    case burn = 8
   }
 
   package struct Fields: Sendable, Hashable {
@@ -55,19 +57,22 @@ package struct MessageBody: Sendable, Equatable {
   package let attachment: MessageAttachment?
   /// The profile that a message of kind `profile` brings.
   package let profile: UserProfile?
+  /// The message of the sender that a message of kind `burn` deletes.
+  package let burned: MessageID?
   package let signature: [UInt8]
   private let signedBytes: [UInt8]
 
   /// Signs a body.
   ///
   /// - Throws: `limitExceeded` for a payload or a list of heads beyond its limit, the errors of ``MessageAttachment`` or
-  ///   ``UserProfile`` for a payload that is none, and what `sign` throws.
+  ///   ``UserProfile`` for a payload that is none, `nonCanonicalEncoding` for a burn that is none, and what `sign` throws.
   package init(_ fields: Fields, sign: ([UInt8]) throws -> [UInt8]) throws {
     try require(
       fields.payload.count <= Limits.messageBytes && fields.heads.count <= Limits.messageHeads, .limitExceeded)
     self.fields = fields
     attachment = try fields.attachment()
     profile = try fields.profile()
+    burned = try fields.burned()
     signedBytes = fields.bytes
     signature = try sign(signedBytes)
   }
@@ -79,6 +84,7 @@ package struct MessageBody: Sendable, Equatable {
     fields = try Fields(&reader)
     attachment = try fields.attachment()
     profile = try fields.profile()
+    burned = try fields.burned()
     signedBytes = Array(bytes.prefix(reader.offset))
     signature = Array(try reader.read(count: 64))
     let isPadded = bytes.count == Self.paddedLength(of: reader.offset)
@@ -151,6 +157,14 @@ extension MessageBody.Fields {
     kind == .profile ? try UserProfile(payload) : nil
   }
 
+  fileprivate func burned() throws(ZDCSecurityError) -> MessageID? {
+    guard kind == .burn else { return nil }
+    guard let burned = MessageID(payload), seq == 1, heads.isEmpty,
+      id == MessageID(burning: burned, from: sender, to: recipient)
+    else { throw ZDCSecurityError(.nonCanonicalEncoding) }
+    return burned
+  }
+
   private static func requireNoTransparency(_ reader: inout ByteReader) throws(ZDCSecurityError) {
     let (size, root) = (try reader.readUInt64(), try reader.read32(TransparencyRoot.self))
     try require((size == 0) == (root == .zero), .nonCanonicalEncoding)
@@ -161,6 +175,13 @@ extension MessageBody.Fields {
     let heads = try reader.readHeads(limit: Limits.messageHeads)
     try require(zip(heads, heads.dropFirst()).allSatisfy { $0.zone < $1.zone }, .nonCanonicalEncoding)
     return heads
+  }
+}
+
+extension MessageID {
+  /// The ID of the message that burns another one at one recipient.
+  package init(burning message: MessageID, from sender: UserID, to recipient: UserID) {
+    self.init(prefixOf: RecordHash(labelledHash: "burn-message", sender.bytes, recipient.bytes, message.bytes))
   }
 }
 

@@ -95,7 +95,9 @@ package enum RecordOpener {
       try require(tagKeys.nameTag(folded: secrets.name) == fields.nameTag, .nameTagMismatch, node: fields.node)
     }
     try checkPointer(fields, secrets)
-    try require(secrets.received.map { $0.node == fields.node } ?? true, .recordBindingMismatch, node: fields.node)
+    // A message that was moved to another zone has another node there.
+    let isInPlace = secrets.received.map { $0.node == fields.node || secrets.movedFrom != nil } ?? true
+    try require(isInPlace, .recordBindingMismatch, node: fields.node)
     try checkProfile(fields, secrets)
     let layout = try checkContent(fields, secrets)
     let opened = OpenedRecord(record: record, key: key, secrets: secrets, layout: layout)

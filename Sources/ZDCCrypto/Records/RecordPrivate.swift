@@ -40,6 +40,7 @@ package struct ReceivedMessage: Sendable, Hashable {
   package var senderGen: UInt32
   /// Names the sender's device.
   package var device: UInt64
+  /// The message's number; 0 in the placeholder of a message that was burned before it came.
   package var seq: UInt64
   package var id: MessageID
 
@@ -50,6 +51,8 @@ package struct ReceivedMessage: Sendable, Hashable {
     self.seq = seq
     self.id = id
   }
+
+  package var isPlaceholder: Bool { seq == 0 }
 
   /// The message's node.
   package var node: NodeID { NodeID(message: id, from: sender) }
@@ -64,7 +67,7 @@ package struct RecordPrivate: Sendable, Equatable {
   package var content: ContentSecrets?
   /// The recipients of a message.
   package var recipients: [UserID]
-  /// The recipients who have received the message.
+  /// The recipients who have received the message, in the order of `recipients`. Others are not stored.
   package var served: [UserID]
   /// The node that this one was copied from, when a move crossed the border of a zone.
   package var movedFrom: MovedNode?
@@ -74,6 +77,8 @@ package struct RecordPrivate: Sendable, Equatable {
   package var received: ReceivedMessage?
   /// The name and the avatar of the user from whom the message comes. `received` has its version.
   package var profile: UserProfile?
+  /// Whether the user has read the incoming message.
+  package var isRead = false
   /// Extras of types that this version does not know. They are kept, and a record that has some is never overwritten.
   package var unknownExtras: [UnknownExtra] = []
 
@@ -106,6 +111,7 @@ package struct RecordPrivate: Sendable, Equatable {
     case sendingDevice = 4
     case received = 5
     case profile = 6
+    case read = 7
   }
 
   private static let padding = 32
@@ -136,12 +142,21 @@ package struct RecordPrivate: Sendable, Equatable {
       if let value, !value.isEmpty { extras.append(UnknownExtra(type: type.rawValue, value: value)) }
     }
     add(.recipients, recipients.flatMap(\.bytes))
-    add(.served, served.flatMap(\.bytes))
+    add(.served, servedBits)
     add(.movedFrom, movedFrom.map { $0.tree.bytes + $0.node.bytes })
     add(.sendingDevice, sendingDevice.map { withUnsafeBytes(of: $0.bigEndian, Array.init) })
     add(.received, received?.bytes)
     add(.profile, profile?.bytes)
+    add(.read, isRead ? [1] : nil)
     return extras
+  }
+
+  /// One bit for each recipient, in their order, the first in the lowest bit; nil if no recipient was served.
+  private var servedBits: [UInt8]? {
+    let served = Set(served)
+    var bits = [UInt8](repeating: 0, count: (recipients.count + 7) / 8)
+    for (index, user) in recipients.enumerated() where served.contains(user) { bits[index / 8] |= 1 << (index % 8) }
+    return bits.allSatisfy { $0 == 0 } ? nil : bits
   }
 
   /// Decodes the padded plaintext. The record's flag determines whether it has content fields.
@@ -171,11 +186,12 @@ package struct RecordPrivate: Sendable, Equatable {
       let value = try reader.readVariable16()
       switch Extra(rawValue: type) {
       case .recipients: recipients = try Self.readUsers(value)
-      case .served: served = try Self.readUsers(value)
+      case .served: try readServed(value)
       case .movedFrom: movedFrom = try MovedNode(value)
       case .sendingDevice: sendingDevice = try Self.readDevice(value)
       case .received: received = try ReceivedMessage(value)
       case .profile: profile = try UserProfile(value)
+      case .read: isRead = try Self.readFlag(value)
       case nil: unknownExtras.append(UnknownExtra(type: type, value: Array(value)))
       }
     }
@@ -186,6 +202,19 @@ package struct RecordPrivate: Sendable, Equatable {
     let device = try reader.readUInt64()
     try reader.finish()
     return device
+  }
+
+  private static func readFlag(_ field: ArraySlice<UInt8>) throws(ZDCSecurityError) -> Bool {
+    try require(field.elementsEqual([1]), .nonCanonicalEncoding)
+    return true
+  }
+
+  /// Reads the recipients who were served. The recipients come before, in the order of the extras.
+  private mutating func readServed(_ field: ArraySlice<UInt8>) throws(ZDCSecurityError) {
+    let bits = Array(field)
+    try require(bits.count == (recipients.count + 7) / 8, .nonCanonicalEncoding)
+    served = recipients.enumerated().filter { index, _ in bits[index / 8] & 1 << (index % 8) != 0 }.map(\.element)
+    try require(servedBits == bits, .nonCanonicalEncoding)
   }
 
   private static func readUsers(_ field: ArraySlice<UInt8>) throws(ZDCSecurityError) -> [UserID] {

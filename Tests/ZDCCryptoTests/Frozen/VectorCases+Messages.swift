@@ -77,6 +77,15 @@ extension VectorCases {
     let profile = try UserProfile(name: "Bób", avatar: pattern(600))
     (fields.kind, fields.seq, fields.payload) = (.profile, 3, profile.bytes)
     try add("message-profile", "a name and an avatar", exchange, fields)
+    try addBurns(exchange)
+  }
+
+  private mutating func addBurns(_ exchange: Exchange) throws {
+    var fields = world.fields(exchange.sender, exchange.inbox)
+    let burned = fields.id
+    fields.id = MessageID(burning: burned, from: fields.sender, to: fields.recipient)
+    (fields.kind, fields.payload) = (.burn, burned.bytes)
+    try add("message-burn", "the sender burns a message", exchange, fields)
   }
 
   private mutating func addReceivedRecord(_ exchange: Exchange) throws {
@@ -107,6 +116,15 @@ extension VectorCases {
     members["record"] = VectorValue(try RecordSealer.seal(draft, random: &source).bytes)
     add(
       "record-received-other", "record", "a message in the place of another", expect: .recordBindingMismatch, members)
+    draft.secrets.movedFrom = MovedNode(tree: inbox.zone.tree, node: received.node)
+    let moved = try RecordSealer.seal(draft, random: &source)
+    members["record"] = VectorValue(moved.bytes)
+    add(
+      "record-received-moved", "record", "a message that was moved to another place",
+      members.merging([
+        "recordHash": VectorValue(moved.hash.bytes), "nodeKey": VectorValue(draft.key.exportBytes()),
+        "name": VectorValue(draft.secrets.name), "createdMs": VectorValue(draft.secrets.createdMs),
+      ]) { $1 })
   }
 
   private mutating func addProfileRecord(_ received: RecordDraft, _ others: [String: VectorValue]) throws {
@@ -137,7 +155,7 @@ extension VectorCases {
   ) throws {
     let body = try MessageBody(fields, sign: (signer ?? exchange.sender).sign("message"))
     let envelope = try storedEnvelope(name) {
-      let id = world.fields(exchange.sender, exchange.inbox).id
+      let id = fields.kind == .burn ? fields.id : world.fields(exchange.sender, exchange.inbox).id
       let context = MessageEnvelope.context(id: id, recipient: exchange.user, inbox: exchange.inbox, encGen: 1)
       let sealed = try Wrap.wrap(
         to: exchange.key.publicKey, label: "message", context: context, plaintext: body.bytes)
