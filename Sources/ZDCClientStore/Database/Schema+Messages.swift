@@ -28,4 +28,15 @@ extension FrameworkSchema {
     ) WITHOUT ROWID;
     CREATE INDEX zdc_operation_delivery ON zdc_operation (zone, id) WHERE kind = 7
     """
+
+  /// `zdc_outgoing`: messages of the outbox that another device of the user sends and has not sent to all recipients.
+  /// This device takes them over at `dueMs`.
+  static let outgoing = """
+    CREATE TABLE zdc_outgoing (
+      node INTEGER PRIMARY KEY REFERENCES zdc_node(id) ON DELETE CASCADE,
+      zone INTEGER NOT NULL REFERENCES zdc_zone(id) ON DELETE CASCADE,
+      dueMs INTEGER NOT NULL
+    );
+    CREATE INDEX zdc_outgoing_zone ON zdc_outgoing (zone, dueMs)
+    """
 }

@@ -114,7 +114,7 @@ package struct ProfileStore {
   package func isDeliveryQueued(to user: UserID, outbox zone: Int64) throws -> Bool {
     let statement = try db.cachedStatement(
       sql: """
-        SELECT 1 FROM zdc_operation o WHERE o.zone = ? AND o.kind = 7 AND o.node IS NULL AND o.member = ?
+        SELECT 1 FROM zdc_operation o WHERE o.zone = ? AND o.kind = 7 AND o.node IS NULL AND o.sealed IS NULL AND o.member = ?
         AND o.state = 0 AND NOT EXISTS (SELECT 1 FROM zdc_envelope WHERE operation = o.id) LIMIT 1
         """)
     return try Row.fetchOne(statement, arguments: [zone, user.data]) != nil

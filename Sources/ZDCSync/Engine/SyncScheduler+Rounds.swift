@@ -239,6 +239,15 @@ extension SyncScheduler {
     package var raisedKeys: [Int64: UInt32] = [:]
     /// Grafted zones that were never pulled.
     package var unpulled: Set<Int64> = []
+    /// When this device may take over messages that another device of the user has not sent.
+    package var takeOver: OutgoingMessageStore.Due?
+  }
+
+  /// Adds the outbox if it has messages to take over now, and wakes the background sync otherwise when it has.
+  private func note(_ due: OutgoingMessageStore.Due, in survey: inout Survey) {
+    let now = session.now()
+    guard due.dueMs <= now else { return wake.signal(after: .milliseconds(Int64(min(due.dueMs - now, .max / 2)))) }
+    if !survey.zones.contains(due.zone) { survey.zones.append(due.zone) }
   }
 
   /// Finds the zones that have something to send.
@@ -250,8 +259,10 @@ extension SyncScheduler {
       return Survey(
         zones: try transaction.zones.withQueue(localUser: session.localUser, tree: session.appTreeID),
         raisedKeys: try transaction.zones.raisedKeys(localUser: session.localUser, tree: session.appTreeID),
-        unpulled: unpulled)
+        unpulled: unpulled,
+        takeOver: try OutgoingMessageStore(transaction).next(localUser: session.localUser, tree: session.appTreeID))
     }
+    if let due = survey.takeOver { note(due, in: &survey) }
     await note(survey.pause)
     let known = Set(survey.zones)
     for worker in knownWorkers where !known.contains(worker.zone) {

@@ -52,7 +52,7 @@ extension ChangeApplier {
     }
     try checkContinues(item.record, known)
     if var row = known {
-      row.absorb(opened, item)
+      absorb(opened, item, into: &row)
       try storeRoot(row, before: known)
       if known?.isPlaceholder ?? false, try !isInnerBranch() {
         try announceNew(row)

@@ -51,7 +51,7 @@ extension ChangeApplier {
     let keepsRecord = resending.isRecordOlder(fields)
     var change = RemoteChange(before: before, after: opened)
     change.data = !keepsData && fields.content != nil && before.content?.content.blobID != fields.content?.blobID
-    row.absorb(opened, item)
+    absorb(opened, item, into: &row)
     if keepsRecord { row.burnMs = before.burnMs }
     let isSamePlace = parent.id == before.parent && opened.secrets.name == before.name
     let isSame = isSamePlace && before.burnMs == fields.burnMs

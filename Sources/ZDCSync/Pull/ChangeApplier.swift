@@ -158,7 +158,7 @@ package struct ChangeApplier {
     let old = try places.path(before)
     let change = RemoteChange(before: before, after: opened)
     var row = before
-    row.absorb(opened, item)
+    absorb(opened, item, into: &row)
     if try !change.moved && isMoving(row) {
       // The app moved the node out before it deleted the folder, so it stays where the app put it.
       try nodes.update(row)
@@ -198,9 +198,13 @@ package struct ChangeApplier {
   private mutating func insert(_ opened: OpenedRecord, _ item: PageContents.Record, parent: NodeRow) throws {
     try MessageGaps(session: session, transaction: transaction, zone: zoneRow).note(opened)
     if try ProfileChange(session: session, transaction: transaction, zone: zoneRow).apply(opened) { return }
+    if MessageGaps.concern(zoneRow), opened.secrets.received?.isPlaceholder ?? false {
+      return try deletePlaceholder(opened.record.fields.node)
+    }
     var row = NodeRow(
       opened, item, uuid: UUIDv7.make(atMs: session.now()), zone: zoneRow.id, parent: parent.id,
       depth: parent.depth + 1)
+    keepOwnWord(&row, opened)
     row.nameTag = try localTag(opened, below: parent)
     announced += try places.makeRoom(for: row, under: parent, leaves: leaves)
     let shown = try duplicates.settle(&row, name: row.name, under: parent, before: nil)
@@ -210,10 +214,40 @@ package struct ChangeApplier {
       row.nameTag = try nodes.keys(of: parent).nameTag(folded: shown.name)
     }
     try nodes.insert(&row)
+    try outgoing.note(row, of: zoneRow)
     try claims.note(opened, row)
     if try mount(row) { return }
     try announceNew(row)
   }
+
+  func absorb(_ opened: OpenedRecord, _ item: PageContents.Record, into row: inout NodeRow) {
+    row.absorb(opened, item)
+    keepOwnWord(&row, opened)
+  }
+
+  /// Only the user's own devices, which have verified a message, say where it comes from. Other members of a shared branch
+  /// can write anything.
+  private func keepOwnWord(_ row: inout NodeRow, _ opened: OpenedRecord) {
+    if opened.record.fields.writer != session.user { row.unused?.received = nil }
+  }
+
+  /// Deletes the placeholder of a burned message, which apps do not see. The device that put it has not deleted it yet.
+  private func deletePlaceholder(_ node: NodeID) throws {
+    let now = session.now()
+    var operation = OperationRow(
+      uuid: UUIDv7.make(atMs: now), zone: zoneRow.id, kind: .delete, nodeUUID: UUIDv7.make(atMs: now), nodeID: node,
+      createdMs: now)
+    try transaction.operations.insert(&operation)
+    transaction.signal(.queue(localUser: session.localUser))
+  }
+
+  /// Whether a change of a message's state is queued.
+  private func isChangedHere(_ row: NodeRow) throws -> Bool {
+    guard MessageGaps.concern(zoneRow) else { return false }
+    return try transaction.operations.operations(node: row.id).contains { $0.kind == .modify }
+  }
+
+  private var outgoing: OutgoingMessages { OutgoingMessages(session: session, transaction: transaction) }
 
   /// Shows the zone that a new pointer names in its place, if this device follows the zone.
   ///
@@ -265,7 +299,10 @@ package struct ChangeApplier {
     var row = before
     let oldPath = try places.path(before)
     let change = RemoteChange(before: before, after: opened)
-    row.absorb(opened, item)
+    absorb(opened, item, into: &row)
+    try outgoing.keepServed(&row, before: before, of: zoneRow)
+    if try isChangedHere(before) { row.unused?.isRead = before.unused?.isRead ?? false }
+    try outgoing.note(row, of: zoneRow)
     if row.key != before.key { try places.retagChildren(of: row) }
     let localMoves = try transaction.operations.operations(node: row.id).filter { $0.kind == .move }
     if change.moved || localMoves.isEmpty {
@@ -334,9 +371,11 @@ package struct RemoteChange: Equatable {
     // Tags also change with the parent's key.
     let moved = cloud.parent != fields.parent || cloud.name != after.secrets.name
     let data = before.content?.content.blobID != fields.content?.blobID
-    // One version may contain both changes; the app is notified of each.
+    // One version may contain both changes; the app is notified of each. Who sends a message, and who was served, is no
+    // change for the app.
     let record =
-      data ? before.burnMs != fields.burnMs || before.keyGen != fields.keyGen : cloud.recordHash != after.record.hash
+      data || !after.secrets.recipients.isEmpty
+      ? before.burnMs != fields.burnMs || before.keyGen != fields.keyGen : cloud.recordHash != after.record.hash
     self.init(moved: moved, data: data, record: !moved && record)
   }
 

@@ -20,8 +20,8 @@ struct MessageGaps {
     guard Self.concern(zone), let received = opened.secrets.received, opened.record.fields.writer == session.user
     else { return }
     try store.setRead(received.node)
-    // The number of a profile is a version, and versions may be left out.
-    if opened.secrets.profile == nil { try store.insert(received) }
+    // The number of a profile is a version, and versions may be left out. Placeholders have no number.
+    if opened.secrets.profile == nil, !received.isPlaceholder { try store.insert(received) }
   }
 
   /// Compares the new numbers with the highest one of each device, unless records of the inbox are still missing.

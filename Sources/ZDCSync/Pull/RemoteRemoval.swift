@@ -1,5 +1,6 @@
 internal import Foundation
 internal import ZDCClientStore
+internal import ZDCCrypto
 internal import ZDCProtocol
 internal import ZDCSupport
 internal import ZDCTreesystem
@@ -149,8 +150,13 @@ struct RemoteRemoval {
     guard try transaction.operations.count(zone: zone) > 0 else { return [] }
     return try nodes.subtree(of: top.id).filter { row in
       let queued = try ownOperations(of: row)
-      return try !queued.isEmpty && !isOnlyRenamed(row, queued)
+      return try !queued.isEmpty && !isOnlyRenamed(row, queued) && !isOnlyMarked(row, queued)
     }
+  }
+
+  /// Returns whether only the state of a received message is queued, which keeps no deleted message.
+  private func isOnlyMarked(_ row: NodeRow, _ queued: [OperationRow]) -> Bool {
+    row.unused?.received != nil && row.unused?.movedFrom == nil && queued.allSatisfy { $0.kind == .modify }
   }
 
   /// Returns the node's operations in its zone. A copy that is in flight in another one is no change of the node.

@@ -7,7 +7,7 @@ internal import ZDCProtocol
 struct InboxWriter: Sendable {
   let session: SyncSession
   let row: ZoneRow
-  let head: ZoneHead
+  private(set) var head: ZoneHead
   let root: NodeRow
 
   var tree: TreeID { row.zone.tree }
@@ -34,14 +34,34 @@ struct InboxWriter: Sendable {
     return try RecordSealer.seal(draft)
   }
 
+  /// A node that a commit deletes.
+  struct Deletion: Sendable {
+    var node: NodeID
+    var record: RecordHash
+    var descendants: UInt64 = 0
+  }
+
   /// - Parameter replaced: Nodes without nodes below them, which the commit deletes.
   func commit(_ records: [NodeRecord], replacing replaced: [LogNode] = []) throws -> ZoneCommit {
+    try commit(records, deleting: replaced.map { Deletion(node: $0.node, record: $0.record) })
+  }
+
+  func commit(_ records: [NodeRecord], deleting deletions: [Deletion]) throws -> ZoneCommit {
     let keys = session.keys
     let puts = records.map { ZoneOperation.put(ZoneOperation.Put($0)) }
-    let deletes = replaced.map { ZoneOperation.delete(node: $0.node, record: $0.record, liveDescendants: 0) }
+    let deletes = deletions.map {
+      ZoneOperation.delete(node: $0.node, record: $0.record, liveDescendants: $0.descendants)
+    }
     let fields = ZoneCommit.Fields(
       zone: head.zone, seq: head.seq + 1, prev: head.hash, aclHash: head.acl.hash, writer: session.user,
       writerGen: keys.signGen, timeMs: session.now(), operations: puts + deletes)
     return try ZoneCommit(fields) { try keys.signingKey.sign(label: "commit", message: $0) }
+  }
+
+  /// Makes commits that follow one of its own.
+  func following(_ commit: ZoneCommit) -> InboxWriter {
+    var next = self
+    (next.head.seq, next.head.hash) = (commit.fields.seq, commit.hash)
+    return next
   }
 }

@@ -9,8 +9,9 @@ internal import ZDCTransfers
 
 /// Delivers the messages of an outbox, up to 256 envelopes in a request.
 ///
-/// An envelope is stored before it is sent, and sent until the server's answer is known. A recipient's operation leaves
-/// the queue in the transaction that notifies the app.
+/// An envelope is stored before it is sent, and sent until the server's answer is known. Then ``OutgoingMessages`` notes the
+/// recipient in the message's record. When the log has that, the recipient's operation leaves the queue, in the
+/// transaction that notifies the app.
 struct MessageSender: Sendable {
   let session: SyncSession
   let zone: Int64
@@ -20,8 +21,11 @@ struct MessageSender: Sendable {
 
   /// - Parameter due: Deliveries that may go now, in queue order.
   func send(_ due: [OperationRow]) async throws -> ZDCPushSummary {
+    let served = try await served(due)
+    guard served.isEmpty else { return try await summary(of: try await finish(served)) }
     var envelopes = try await stored(due)
-    if envelopes.isEmpty {
+    let isFirstTry = envelopes.isEmpty
+    if isFirstTry {
       let (letters, isSomeHeld) = try await letters(for: due)
       guard !letters.isEmpty else { return ZDCPushSummary(triesAgain: isSomeHeld) }
       envelopes = try await seal(letters)
@@ -29,7 +33,17 @@ struct MessageSender: Sendable {
     guard !envelopes.isEmpty else { return ZDCPushSummary(triesAgain: true) }
     session.activity.sends()
     let results = try await session.api.deliver(envelopes.map(\.bytes))
-    return try await settle(Array(zip(envelopes, results)))
+    return try await settle(Array(zip(envelopes, results)), isFirstTry: isFirstTry)
+  }
+
+  /// Returns the deliveries of which the log says that their recipients have the message.
+  private func served(_ due: [OperationRow]) async throws -> [OperationRow] {
+    try await session.database.asyncRead { transaction in
+      try due.filter { delivery in
+        guard let user = delivery.recipient, let node = delivery.node else { return false }
+        return try transaction.nodes.node(id: node)?.unused?.served.contains(user) ?? false
+      }
+    }
   }
 
   /// Returns the envelopes whose answer is unknown, and those of due operations whose callback the app refused.
@@ -50,23 +64,27 @@ struct MessageSender: Sendable {
     var key: RecipientKey
     var kind: MessageBody.Kind
     var payload: [UInt8]
-    /// The version of the profile that is delivered; nil for a message, which gets a number of its own.
+    /// The version of the profile that is delivered.
     var profileVersion: UInt64?
+
+    /// Whether it gets the next number of this device's messages to the recipient.
+    var isNumbered: Bool { profileVersion == nil && kind != .burn }
   }
 
   /// Collects content and keys for as many deliveries as fit into a request. The others are paused or parked.
   private func letters(for due: [OperationRow]) async throws -> (letters: [Letter], isSomeHeld: Bool) {
     let batch = Array(due.prefix(Limits.envelopesPerRequest))
     let keys = try await recipientKeys(batch.compactMap(\.recipient))
-    var contents: [Int64: Content] = [:]
+    let source = MessageContents(session: session, zone: zone)
+    var contents: [Int64: MessageContents.Content] = [:]
     var letters: [Letter] = []
     var (bytes, isSomeHeld) = (0, false)
     for operation in batch {
       guard let recipient = operation.recipient else { continue }
-      let content: Content
-      // No row has the number 0: all deliveries without a node have one content.
-      let node = operation.node ?? 0
-      if let known = contents[node] { content = known } else { content = try await self.content(of: operation) }
+      // No row has the number 0: all deliveries of the profile have one content.
+      let node = operation.node ?? (operation.isBurn ? -operation.id : 0)
+      let content: MessageContents.Content
+      if let known = contents[node] { content = known } else { content = try await source.content(of: operation) }
       contents[node] = content
       guard let key = keys[recipient], case .payload(let payload, let kind, let profileVersion) = content else {
         try await hold(operation, keys[recipient] == nil ? .unavailable(.accountStateMissing) : content)
@@ -94,74 +112,7 @@ struct MessageSender: Sendable {
     return keys
   }
 
-  /// A message's content, or why it cannot be sent.
-  private enum Content: Sendable {
-    case payload([UInt8], MessageBody.Kind, profileVersion: UInt64? = nil)
-    /// Something of the server is missing or does not open. It is tried again after a pause.
-    case unavailable(ZDCSecurityError.Code)
-    /// The app has no content that can be sent.
-    case noData
-  }
-
-  private func content(of operation: OperationRow) async throws -> Content {
-    if let node = operation.node { return try await content(of: node) }
-    let own = try await session.database.asyncRead { [session] transaction in
-      try transaction.profiles.profile(of: session.user, localUser: session.localUser, tree: session.appTreeID)
-    }
-    return own.map { Content.payload($0.profile.bytes, .profile, profileVersion: $0.version) } ?? .noData
-  }
-
-  /// A message's content is that of the copy in the outbox. Only for a signal, which has none, the app is asked. Content
-  /// that is too large for an envelope stays in the outbox, where the recipients may read it.
-  private func content(of node: Int64) async throws -> Content {
-    let row = try await session.database.asyncRead { try $0.nodes.node(id: node) }
-    guard let row else { return .noData }
-    do {
-      guard row.isUploaded else { return .payload(try await signal(row), .signal) }
-      guard let content = row.content else { throw ZDCError(.noDataFromApp) }
-      guard content.secrets.sizes.data <= UInt64(Limits.messageBytes) else {
-        let attachment = try MessageAttachment(.init(content.content), secrets: content.secrets)
-        return .payload(attachment.payload, .attached)
-      }
-      return .payload(try await copy(row, content), .message)
-    } catch let error as ZDCSecurityError {
-      session.events.report(error)
-      return .unavailable(error.code)
-    } catch let error as ServerError where row.isUploaded {
-      guard [.notFound, .gone, .blobGone].contains(error.code) else { throw error }
-      session.events.report(error)
-      return .unavailable(.objectMissing)
-    } catch let error where !(error is CancellationError || error is TransportError) {
-      session.events.report(error)
-      return .noData
-    }
-  }
-
-  private func copy(_ row: NodeRow, _ content: NodeRow.RemoteContent) async throws -> [UInt8] {
-    let zoneID = try await session.database.asyncRead { [zone] in try $0.zones.zone(id: zone)?.zone }
-    guard let zoneID else { throw ZDCError(.corruptDatabase) }
-    let reference = try ContentReference(content: content.content, secrets: content.secrets)
-    let (_, body) = try await session.api.content(zoneID, node: row.nodeID, blob: content.content.blobID)
-    var bytes: [UInt8] = []
-    for try await slice in body {
-      bytes += slice
-      guard UInt64(bytes.count) <= content.content.cipherLength else { throw ZDCSecurityError(.contentTrailingData) }
-    }
-    return try ContentOpener.openSmall(bytes, reference).data
-  }
-
-  private func signal(_ row: NodeRow) async throws -> [UInt8] {
-    let data = try await session.database.asyncRead { [session] transaction in
-      try transaction.cloudState.asking(for: row.unused?.recipients ?? []) {
-        try session.delegate().data(forMessage: try session.node(row, in: transaction), transaction: transaction)
-      }
-    }
-    guard let source = try data?.immediateSource() else { throw ZDCError(.noDataFromApp) }
-    guard source.size <= UInt64(Limits.messageBytes) else { throw ZDCError(.sectionTooLarge) }
-    return try source.readAll()
-  }
-
-  private func hold(_ operation: OperationRow, _ content: Content) async throws {
+  private func hold(_ operation: OperationRow, _ content: MessageContents.Content) async throws {
     if case .unavailable(let code) = content { return try await pause(operation, detail: code.rawValue) }
     try await session.database.asyncReadWrite { transaction in
       try transaction.operations.setState(.pending, reason: .noDataFromApp, id: operation.id)
@@ -182,8 +133,8 @@ struct MessageSender: Sendable {
         }
         let seq = try number(letter, transaction)
         var fields = letter.fields(session, device: device, seq: seq)
-        // Numbers of messages say which heads were named, and a profile has none.
-        if letter.profileVersion == nil { fields.heads = try heads.take(for: letter.recipient, messageSeq: seq) }
+        // Numbers of messages say which heads were named; a profile and a burn have none.
+        if letter.isNumbered { fields.heads = try heads.take(for: letter.recipient, messageSeq: seq) }
         let envelope = StoredEnvelope(
           operation: row.id, recipient: letter.recipient, seq: seq,
           bytes: try session.envelope(fields, letter.key).bytes)
@@ -199,6 +150,7 @@ struct MessageSender: Sendable {
   /// Gives a message the next number, and notes that the recipient gets this version of the profile.
   private func number(_ letter: Letter, _ transaction: ZDCReadWriteTransaction) throws -> UInt64 {
     let (localUser, tree) = (session.localUser, session.appTreeID)
+    if letter.kind == .burn { return 1 }
     guard let version = letter.profileVersion else {
       return try transaction.messages.nextSeq(to: letter.recipient, localUser: localUser, tree: tree)
     }
@@ -208,13 +160,31 @@ struct MessageSender: Sendable {
 
   // MARK: Answers
 
-  private func settle(_ answers: [(StoredEnvelope, DeliveryResult)]) async throws -> ZDCPushSummary {
-    var summary = ZDCPushSummary()
+  private func settle(
+    _ answers: [(StoredEnvelope, DeliveryResult)], isFirstTry: Bool
+  ) async throws -> ZDCPushSummary {
     // The latest refusal first: a number is given back only if no later one was given.
     let inOrder = answers.filter { $1.isStored } + answers.filter { !$1.isStored }.reversed()
     let outcomes = try await session.database.asyncReadWrite { transaction in
-      try inOrder.map { try settle($0, $1, transaction) }
+      try inOrder.map { try settle($0, $1, isFirstTry: isFirstTry, transaction) }
     }
+    return try await summary(of: outcomes)
+  }
+
+  /// Removes deliveries, and notifies the app of each.
+  private func finish(_ served: [OperationRow]) async throws -> [Outcome] {
+    try await session.database.asyncReadWrite { transaction in
+      try served.compactMap { delivery in
+        // The app may have deleted the message since.
+        guard let operation = try transaction.operations.operation(id: delivery.id), let user = operation.recipient
+        else { return nil }
+        return try finish(operation, user, transaction)
+      }
+    }
+  }
+
+  private func summary(of outcomes: [Outcome]) async throws -> ZDCPushSummary {
+    var summary = ZDCPushSummary()
     for outcome in outcomes {
       switch outcome {
       case .done:
@@ -238,10 +208,10 @@ struct MessageSender: Sendable {
   }
 
   private func settle(
-    _ envelope: StoredEnvelope, _ result: DeliveryResult, _ transaction: ZDCReadWriteTransaction
+    _ envelope: StoredEnvelope, _ result: DeliveryResult, isFirstTry: Bool, _ transaction: ZDCReadWriteTransaction
   ) throws -> Outcome {
     guard let operation = try transaction.operations.operation(id: envelope.operation) else { return .done }
-    if operation.isProfileDelivery, result.isFinal {
+    if operation.node == nil, result.isFinal {
       try transaction.operations.delete(id: operation.id)
       return .done
     }
@@ -249,11 +219,23 @@ struct MessageSender: Sendable {
       try refuse(operation, envelope, result, transaction)
       return .waits
     }
+    let row = try operation.node.flatMap { try transaction.nodes.node(id: $0) }
+    guard let row, row.isUploaded else { return try finish(operation, envelope.recipient, transaction) }
+    // Another device of the user has sent the message, so no recipient sees this number.
+    if isFirstTry, result == .exists { try takeBack(envelope, transaction) }
+    try transaction.messages.removeEnvelope(of: operation.id)
+    try OutgoingMessages(session: session, transaction: transaction).setServed(operation, row, envelope.recipient)
+    return .waits
+  }
+
+  private func finish(
+    _ operation: OperationRow, _ recipient: UserID, _ transaction: ZDCReadWriteTransaction
+  ) throws -> Outcome {
     do {
-      try transaction.undoable { try complete(operation, envelope.recipient, transaction) }
+      try transaction.undoable { try complete(operation, recipient, transaction) }
       return .done
     } catch let error as DelegateError {
-      // The envelope stays: the server answers that it has the message, and the app is notified again.
+      // A signal's envelope stays: the server answers that it has the message, and the app is notified again.
       var later = operation
       later.attempts += 1
       later.notBeforeMs = session.now() + Backoff.pause(attempts: later.attempts, random: session.time.random())
@@ -283,12 +265,16 @@ struct MessageSender: Sendable {
     _ transaction: ZDCReadWriteTransaction
   ) throws {
     try transaction.messages.removeEnvelope(of: operation.id)
-    guard !operation.isProfileDelivery else { return try pause(operation, detail: result.rawValue, transaction) }
+    if operation.node != nil { try takeBack(envelope, transaction) }
+    try pause(operation, detail: result.rawValue, transaction)
+  }
+
+  /// Gives back the number of a message that the recipient does not get, and the heads that it named.
+  private func takeBack(_ envelope: StoredEnvelope, _ transaction: ZDCReadWriteTransaction) throws {
     try NamedHeadStore(transaction).remove(
       namedTo: envelope.recipient, messageSeq: envelope.seq, localUser: session.localUser, tree: session.appTreeID)
     try transaction.messages.giveBack(
       envelope.seq, to: envelope.recipient, localUser: session.localUser, tree: session.appTreeID)
-    try pause(operation, detail: result.rawValue, transaction)
   }
 
   private func pause(_ operation: OperationRow, detail: String) async throws {
@@ -310,17 +296,23 @@ struct MessageSender: Sendable {
 extension MessageSender.Letter {
   fileprivate func fields(_ session: SyncSession, device: UInt64, seq: UInt64) -> MessageBody.Fields {
     MessageBody.Fields(
-      id: profileVersion.map { MessageID(profileVersion: $0, from: session.user, to: recipient) }
-        ?? MessageID(operation.nodeID.bytes) ?? .zero,
-      sender: session.user, senderGen: session.keys.signGen,
+      id: id(from: session.user), sender: session.user, senderGen: session.keys.signGen,
       device: device, recipient: recipient,
       inbox: .derive(owner: recipient, trunk: .inbox, appTreeID: session.appTreeID), recipientEncGen: key.encGen,
       seq: seq, timeMs: session.now(), kind: kind, payload: payload)
   }
 }
 
+extension MessageSender.Letter {
+  private func id(from user: UserID) -> MessageID {
+    if let profileVersion { return MessageID(profileVersion: profileVersion, from: user, to: recipient) }
+    if kind == .burn, let burned = MessageID(payload) { return MessageID(burning: burned, from: user, to: recipient) }
+    return MessageID(operation.nodeID.bytes) ?? .zero
+  }
+}
+
 extension DeliveryResult {
-  /// Whether sending the profile again would change nothing.
+  /// Whether sending the profile, or the burn, again would change nothing.
   fileprivate var isFinal: Bool {
     switch self {
     case .delivered, .exists, .blocked, .accountClosed, .notFound: true

@@ -32,6 +32,8 @@ struct PushPlanner: Sendable {
     case split(SplitChoice)
     /// Branches that the app has moved to other zones, whose rows are still in this one.
     case moves
+    /// Messages of another device of the user, which this device takes over.
+    case takeOver
     /// Messages to deliver; empty if the outcome of the last delivery is unknown.
     case deliveries([OperationRow])
     /// A change of the user's profile.
@@ -47,6 +49,7 @@ struct PushPlanner: Sendable {
     if try transaction.identityChanges.retirement(zone: zone) != nil { return .retirement }
     if try CrossingPlan(user: session.user, zone: row, transaction: transaction).hasWork { return .moves }
     if let due = try planZoneChange(row, head, transaction) { return due }
+    if try hasMessagesToTakeOver(row, transaction) { return .takeOver }
     if let deliveries = try planDeliveries(row, transaction) { return .deliveries(deliveries) }
     if let profile = try planProfile(row, transaction) { return .profile(profile) }
     guard var choice = try plan(row, head, transaction) else { return .nothing }
@@ -114,6 +117,11 @@ struct PushPlanner: Sendable {
         changes: plan.listChanges)
     }
     return nil
+  }
+
+  private func hasMessagesToTakeOver(_ row: ZoneRow, _ transaction: ZDCReadTransaction) throws -> Bool {
+    guard OutgoingMessages.concern(row), row.unreadableReason == nil else { return false }
+    return try !OutgoingMessageStore(transaction).due(zone: row.id, nowMs: session.now(), limit: 1).isEmpty
   }
 
   /// Returns the deliveries of an outbox that may be sent.

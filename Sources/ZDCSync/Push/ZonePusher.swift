@@ -43,6 +43,7 @@ actor ZonePusher {
     case .lists(let choice): return try await push(choice)
     case .split(let choice): return try await push(choice)
     case .moves: return try await beginMoves()
+    case .takeOver: return try await takeMessagesOver()
     case .deliveries(let due): return try await MessageSender(session: session, zone: zone).send(due)
     case .profile(let change):
       let (summary, refusal) = try await ProfilePublisher(session: session, zone: zone).publish(change)
@@ -67,6 +68,13 @@ actor ZonePusher {
     summary.operations = sent.operations
     summary.isDrained = sent.isDrained
     return summary
+  }
+
+  private func takeMessagesOver() async throws -> ZDCPushSummary {
+    try await session.database.asyncReadWrite { [session, zone] transaction in
+      try OutgoingMessages(session: session, transaction: transaction).takeOver(in: zone)
+    }
+    return ZDCPushSummary(triesAgain: true)
   }
 
   func storedRequest() async throws -> InFlightStore.Request? {
