@@ -43,12 +43,19 @@ public struct ZDCNode: Sendable, Hashable, Codable, Identifiable {
   public var shareList: ZDCShareList
   /// When the server destroys the content.
   public var burnDate: Date?
-  /// The verified sender of a message.
+  /// The verified sender of a message, also after the user has moved it out of the inbox. Nil after another member of a
+  /// shared branch has changed the node.
   ///
   /// ```swift
   /// if let senderID = node.senderID { show([cloud.user(id: senderID)?.displayName ?? "unknown"]) }
   /// ```
   public package(set) var senderID: String?
+  /// Whether the user has read a received message, on any device; nil for other nodes. `markAsRead(_:_:)` changes it.
+  ///
+  /// ```swift
+  /// let unread = try cloud.children(ofNodeID: inbox.uuid).filter { $0.isRead == false }
+  /// ```
+  public package(set) var isRead: Bool?
   /// Whether the server has the node.
   public package(set) var isUploaded: Bool
   /// The version of the record in the cloud; nil before the first upload.

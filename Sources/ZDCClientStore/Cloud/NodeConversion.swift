@@ -26,8 +26,10 @@ extension ZDCReadTransaction {
     node.anchor = zone.row.owner.map { owner in
       ZDCNodeAnchor(userID: owner.text, treeID: zone.row.appTreeID, zoneRoot: zone.row.zone.root.text)
     }
-    // Only devices of the user write to the inbox, after they have verified the sender.
-    if zone.trunk == .inbox { node.senderID = row.unused?.received?.sender.text }
+    if let message = row.unused, let received = message.received {
+      node.senderID = received.sender.text
+      if zone.trunk == .inbox { node.isRead = message.isRead }
+    }
     if let cloud = row.cloud { node.take(cloud) }
     if let content = row.content { node.take(content) }
     return node

@@ -1,4 +1,5 @@
 internal import GRDB
+internal import ZDCCrypto
 internal import ZDCProtocol
 internal import ZDCTreesystem
 
@@ -9,11 +10,14 @@ extension ZDCCloudTransaction {
     try checkMayCreate(below: parent, path)
     let old = try transaction.cloudState.facts(ofZone: row.zone)
     let new = try transaction.cloudState.facts(ofZone: parent.zone)
-    guard old.row.trunk == new.row.trunk else {
-      throw ZDCCloudError(
-        .invalidParameter, path: path, detail: "a node cannot be moved to another trunk; copy it instead")
+    if !isMessageGoingHome(row, old, new) {
+      guard old.row.trunk == new.row.trunk else {
+        throw ZDCCloudError(
+          .invalidParameter, path: path, detail: "a node cannot be moved to another trunk; copy it instead")
+      }
+      try check(trunk: old.trunk, path)
     }
-    for trunk in [old.trunk, new.trunk] { try check(trunk: trunk, path) }
+    try check(trunk: new.trunk, path)
     for zone in [row.zone, parent.zone] { try checkWritesFreely(zone: zone) }
     if let obstacle = try BranchToMove(transaction, top: row).obstacle {
       throw ZDCCloudError(.invalidParameter, path: path, detail: obstacle.text)
@@ -23,6 +27,14 @@ extension ZDCCloudTransaction {
       throw ZDCCloudError(
         .invalidParameter, path: path, detail: "a node would be deeper than \(Limits.depthAtCreation) levels")
     }
+  }
+
+  /// Whether the node is a message of the inbox that moves to the home trunk, into one of its branches, or into another
+  /// user's.
+  private func isMessageGoingHome(
+    _ row: NodeRow, _ old: CloudState.ZoneInfo, _ new: CloudState.ZoneInfo
+  ) -> Bool {
+    old.trunk == .inbox && row.unused?.received != nil && new.row.trunk == .home
   }
 
   /// - Throws: `notAllowed` if the access list narrows what the local user may write.

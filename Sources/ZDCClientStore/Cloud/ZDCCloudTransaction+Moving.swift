@@ -72,8 +72,8 @@ extension ZDCCloudTransaction {
   ///
   /// - Returns: the node as it is now.
   /// - Throws: ``ZDCCloudError`` as ``modifyNode(_:)``. For a move to another branch also `notAllowed` if the local user may
-  ///   not write there without restrictions, or not delete the node here, and `invalidParameter` for another trunk, for the
-  ///   top of a shared branch, for a node with one below it, for more than 10,000 nodes, and for nodes whose last such move
+  ///   not write there without restrictions, or not delete the node here, and `invalidParameter` for another trunk (only a
+  ///   message of the inbox moves to the home trunk), for the top of a shared branch, for a node with one below it, for more than 10,000 nodes, and for nodes whose last such move
   ///   has not ended.
   @discardableResult
   public func moveNode(_ node: ZDCNode, to path: ZDCTreesystemPath) throws -> ZDCNode {
