@@ -31,6 +31,28 @@ struct Send: AsyncParsableCommand {
   }
 }
 
+struct Burn: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Delete a sent message, and ask its recipients' devices to delete it.",
+    usage: "zdc burn [options] id",
+    discussion: """
+      The recipients may have read or copied the message before, and an altered client may keep it.
+
+      EXAMPLE
+        zdc burn 8k3n
+
+      JSON: {"id"}
+
+      Exit code 66 if the outbox has no such message, 75 if a request is still queued.
+      """)
+
+  @OptionGroup var common: CommonOptions
+  @Argument(help: "The message's id, as zdc send --json prints it, or a unique prefix of it.")
+  var id: String
+
+  func run() async throws { try await MessageCommands.burn(common.options, id: id) }
+}
+
 struct Inbox: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "List and show messages, accept or decline senders.",
@@ -50,7 +72,9 @@ extension Inbox {
           zdc inbox
           zdc inbox list --json | jq -r .senderID
 
-        JSON, one message a line: {"date"?,"id","senderID","size"}
+        Messages that no device of this account has shown yet are marked "unread".
+
+        JSON, one message a line: {"date"?,"id","isRead","senderID","size"}
         """)
 
     @OptionGroup var common: CommonOptions
@@ -60,7 +84,7 @@ extension Inbox {
 
   struct Show: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Write a message to standard output.",
+      abstract: "Write a message to standard output, and mark it as read.",
       usage: "zdc inbox show [options] id",
       discussion: """
         EXAMPLE

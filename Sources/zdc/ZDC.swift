@@ -28,7 +28,7 @@ struct ZDC: AsyncParsableCommand {
     subcommands: [
       Account.self, DeviceCommands.self, User.self, List.self, Tree.self, Put.self, Get.self, Move.self, Remove.self,
       Sync.self, Watch.self, Share.self, Unshare.self, Shares.self, Accept.self, Invite.self, Graft.self, Leave.self,
-      Send.self, Inbox.self, Status.self, Doctor.self, Explain.self, Journal.self, Repair.self, Audit.self,
+      Send.self, Burn.self, Inbox.self, Status.self, Doctor.self, Explain.self, Journal.self, Repair.self, Audit.self,
       Completions.self,
     ])
 }

@@ -12,15 +12,16 @@ package enum MessageCommands {
     var durableMs: UInt64?
   }
 
-  /// `{"date"?,"id","senderID","size"}`
+  /// `{"date"?,"id","isRead","senderID","size"}`
   struct Message: Encodable, Sendable {
     var id: String
     var senderID: String
+    var isRead: Bool
     var size: UInt64
     var date: String?
 
     init(_ node: ZDCNode) {
-      (id, senderID) = (node.cloudID, node.senderID ?? "")
+      (id, senderID, isRead) = (node.cloudID, node.senderID ?? "", node.isRead ?? true)
       size = node.cloudDataInfo?.dataSize ?? 0
       date = node.lastModified.map { ISO8601DateFormatter().string(from: $0) }
     }
@@ -88,16 +89,19 @@ package enum MessageCommands {
     try await engine.pull()
     for message in try await messages(engine).map(Message.init) {
       try options.output.object(message)
-      options.output.line("\(message.id)  \(message.senderID)  \(message.size)  \(message.date ?? "")")
+      let state = message.isRead ? "" : "  unread"
+      options.output.line("\(message.id)  \(message.senderID)  \(message.size)  \(message.date ?? "")\(state)")
     }
     try await opened.close()
   }
 
-  private static func messages(_ engine: Engine) async throws -> [ZDCNode] {
+  private static func messages(
+    _ engine: Engine, in trunk: ZDCTreesystemTrunk = .inbox
+  ) async throws -> [ZDCNode] {
     try await engine.opened.reader.read { transaction in
       let cloud = try engine.opened.cloud(transaction, engine.user).cloud
-      guard let inbox = cloud.trunkNode(.inbox) else { return [] }
-      return try cloud.children(ofNodeID: inbox.uuid)
+      guard let root = cloud.trunkNode(trunk) else { return [] }
+      return try cloud.children(ofNodeID: root.uuid)
         .sorted { ($0.lastModified ?? .distantPast, $0.cloudID) < ($1.lastModified ?? .distantPast, $1.cloudID) }
     }
   }
@@ -107,14 +111,52 @@ package enum MessageCommands {
     let opened = try OpenProfile.open(options)
     let engine = try await Engine(opened)
     try await engine.pull()
-    let found = try await messages(engine).filter { $0.cloudID.hasPrefix(id) }
-    guard let node = found.first, found.count == 1, let downloads = opened.zdc.downloadManager else {
+    let node = try message(id, among: try await messages(engine), hint: "list the messages with zdc inbox")
+    guard let downloads = opened.zdc.downloadManager else { throw ZDCError(.localUserNotFound) }
+    try await GetToOutput(opened: opened).write(node, downloads)
+    if node.isRead == false { try await change(node, engine) { try $0.markAsRead($1) } }
+    try await opened.close()
+  }
+
+  private static func message(_ id: String, among all: [ZDCNode], hint: String) throws -> ZDCNode {
+    let found = all.filter { $0.cloudID.hasPrefix(id) }
+    guard let node = found.first, found.count == 1 else {
       throw CommandError(
         .noInput, "messageNotFound",
         "\(ShownName.text(id)): \(found.isEmpty ? "no such message" : "more than one message begins with this id")",
-        hint: "list the messages with zdc inbox")
+        hint: hint)
     }
-    try await GetToOutput(opened: opened).write(node, downloads)
+    return node
+  }
+
+  /// Changes a message and sends the change.
+  private static func change(
+    _ node: ZDCNode, _ engine: Engine, _ body: @escaping @Sendable (ZDCCloudTransaction, ZDCNode) throws -> Void
+  ) async throws {
+    try await engine.opened.connection.write { [opened = engine.opened, own = engine.user] transaction in
+      guard let cloud = opened.zdc.cloudTransaction(transaction, forLocalUserID: own) else {
+        throw ZDCError(.localUserNotFound)
+      }
+      try body(cloud, node)
+    }
+    let progress = ProgressDisplay(ProgressLine(verb: "send", itemsTotal: 1), isEnabled: false)
+    try await engine.settle(NodeSet([node.uuid]), progress: progress)
+  }
+
+  private struct Burned: Encodable {
+    var id: String
+  }
+
+  /// Deletes a sent message, here and at its recipients.
+  package static func burn(_ options: ProfileOptions, id: String) async throws {
+    let opened = try OpenProfile.open(options)
+    let engine = try await Engine(opened)
+    try await engine.pull()
+    let node = try message(
+      id, among: try await messages(engine, in: .outbox), hint: "zdc send --json prints the id of a sent message")
+    try await change(node, engine) { try $0.burn($1) }
+    try options.output.object(Burned(id: node.cloudID))
+    options.output.note("deleted; its recipients' devices are asked to delete it")
     try await opened.close()
   }
 
