@@ -4,7 +4,7 @@ import ZDCServer
 
 /// Mailboxes: permissions, limits, and the messages that a commit adopts.
 @Suite struct InboxTests {
-  private struct User {
+  struct User {
     let account: TestAccount
     let token: [UInt8]
     var id: UserID { account.userID }
