@@ -22,6 +22,8 @@ package struct PostgresOpenError: Error, CustomStringConvertible {
       (reason, description) = (
         .newer, "the database was changed by a newer version of this server; nothing was changed"
       )
+    case is IncompleteDatabase:
+      (reason, description) = (.other, "the database is not complete; run zdc-server migrate again")
     case let error as PostgresError where error.kind == .missingLibrary:
       (reason, description) = (.missingLibrary, error.message)
     case let error as PostgresError where error.isUnavailable:
@@ -30,3 +32,6 @@ package struct PostgresOpenError: Error, CustomStringConvertible {
     }
   }
 }
+
+/// A copy of another store into the database has not ended.
+struct IncompleteDatabase: Error {}

@@ -20,10 +20,14 @@ package final class PostgresStore: MetadataStore {
   /// - Parameters:
   ///   - url: for example `postgres://zdc@db.example.org/zdc`, as libpq reads it.
   ///   - connections: how many reads and writes may run at the same time.
+  ///   - filling: whether to open a database that is not complete yet, in order to fill it.
   /// - Throws: ``PostgresOpenError``; then nothing was changed.
-  package init(url: String, connections: Int = 8) throws {
+  package init(url: String, connections: Int = 8, filling: Bool = false) throws {
     do {
-      lock = try DatabaseLock(url) { try PostgresSchema.migrate($0) }
+      lock = try DatabaseLock(url) { connection in
+        guard try filling || !PostgresRows.isBeingFilled(connection) else { throw IncompleteDatabase() }
+        try PostgresSchema.migrate(connection)
+      }
     } catch { throw PostgresOpenError(error) }
     pool = ConnectionPool(count: connections) {
       let connection = try PostgresConnection(url, settings: Self.settings)
@@ -163,5 +167,22 @@ package final class PostgresStore: MetadataStore {
         continuation.resume()
       }
     }
+  }
+}
+
+extension PostgresStore: CopyableStore {
+  package func readRows<T: Sendable>(
+    _ body: @escaping @Sendable (any StoredRowReader) throws -> T
+  ) async throws -> T {
+    try await read { try body(PostgresRows(try Self.own($0))) }
+  }
+
+  package func fill<T: Sendable>(_ body: @escaping @Sendable (any StoredRowWriter) throws -> T) async throws -> T {
+    try await write([.upkeep]) { try body(PostgresRows(try Self.own($0))) }
+  }
+
+  private static func own(_ reader: any MetadataReader) throws -> PostgresTransaction {
+    guard let own = reader as? PostgresTransaction else { throw PostgresError.damaged }
+    return own
   }
 }

@@ -34,6 +34,11 @@ package final class ContentFolder: Sendable {
     blobs = try FolderBlobStore(folder: path + "/blobs")
   }
 
+  /// Returns whether the folder belongs to a server whose database is elsewhere.
+  package static func isBesideDatabase(_ path: String) -> Bool {
+    FileManager.default.fileExists(atPath: path + mark)
+  }
+
   private static func markElsewhere(_ path: String) throws {
     guard !FileManager.default.fileExists(atPath: path + "/zdc.sqlite") else {
       throw StoreOpenError(.other("it has a SQLite database; --database needs another --data folder"), path: path)

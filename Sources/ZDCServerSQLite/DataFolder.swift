@@ -15,10 +15,16 @@ package final class DataFolder: Sendable {
 
   /// Opens a folder, or creates it.
   ///
+  /// - Parameter filling: whether to open a folder that is not complete yet, in order to fill it.
   /// - Throws: ``StoreOpenError``.
-  package init(path: String) throws {
+  package init(path: String, filling: Bool = false) throws {
     content = try ContentFolder(path: path, database: .here)
-    metadata = try SQLiteStore(path: path + "/zdc.sqlite")
+    metadata = try SQLiteStore(path: path + "/zdc.sqlite", filling: filling)
+  }
+
+  /// Returns whether a folder has a database.
+  package static func exists(_ path: String) -> Bool {
+    FileManager.default.fileExists(atPath: path + "/zdc.sqlite")
   }
 
   /// Starts a server on this folder; see `RunningServer.start`. Stopping it closes the database.

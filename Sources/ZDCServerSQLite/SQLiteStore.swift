@@ -16,12 +16,13 @@ package final class SQLiteStore: MetadataStore {
 
   /// Opens or creates the database.
   ///
+  /// - Parameter filling: whether to open a database that is not complete yet, in order to fill it.
   /// - Throws: ``StoreOpenError``; then nothing was changed.
-  package init(path: String) throws {
+  package init(path: String, filling: Bool = false) throws {
     let version = try Self.existingVersion(path)
     do {
       pool = try DatabasePool(path: path, configuration: Self.configuration)
-      try Self.prepare(pool, version: version)
+      try Self.prepare(pool, version: version, filling: filling)
       checkpointer = try Checkpointer(path: path)
     } catch let error as StoreOpenError {
       throw error
@@ -66,8 +67,11 @@ package final class SQLiteStore: MetadataStore {
     }
   }
 
-  private static func prepare(_ pool: DatabasePool, version: Int) throws {
+  private static func prepare(_ pool: DatabasePool, version: Int, filling: Bool) throws {
     try pool.writeWithoutTransaction { db in
+      guard try filling || !SQLiteRows.isBeingFilled(db) else {
+        throw StoreOpenError(.other("it is not complete; run zdc-server migrate again"), path: pool.path)
+      }
       try Schema.migrate(db, from: version)
       // NB: a pool sets NORMAL itself while it opens. Only FULL makes acknowledged writes durable, so it is set last
       // and read back.
@@ -141,6 +145,28 @@ package final class SQLiteStore: MetadataStore {
   private static func translated(_ error: any Error) -> any Error {
     guard let error = error as? DatabaseError, error.resultCode == .SQLITE_FULL else { return error }
     return StorageFull()
+  }
+}
+
+extension SQLiteStore: CopyableStore {
+  package func readRows<T: Sendable>(
+    _ body: @escaping @Sendable (any StoredRowReader) throws -> T
+  ) async throws -> T {
+    try await pool.read { db in
+      let transaction = SQLiteTransaction(db)
+      defer { transaction.invalidate() }
+      return try body(SQLiteRows(transaction))
+    }
+  }
+
+  package func fill<T: Sendable>(_ body: @escaping @Sendable (any StoredRowWriter) throws -> T) async throws -> T {
+    do {
+      return try await pool.write { db in
+        let transaction = SQLiteTransaction(db)
+        defer { transaction.invalidate() }
+        return try body(SQLiteRows(transaction))
+      }
+    } catch { throw Self.translated(error) }
   }
 }
 

@@ -105,10 +105,10 @@ extension SQLiteTransaction {
     let newest = (own + accepted).max { $0.feedPosition < $1.feedPosition }
     // A zone that the user no longer follows gives no position: its later commits are not theirs.
     let commit = newest.flatMap { $0.feedPosition > 0 ? $0.status : nil } ?? (start == nil ? nil : position?.commit)
-    let mark = try newestMark(of: key)
+    let (mark, era) = (try newestMark(of: key), try era())
     return ZoneChanges(
       own: own.map(\.status), accepted: accepted.map(\.status),
-      position: commit.map { FeedPosition(newest: $0, membership: mark) } ?? FeedPosition(""))
+      position: commit.map { FeedPosition(newest: $0, membership: mark, era: era) } ?? FeedPosition(""))
   }
 
   private struct ChangedZone {
@@ -146,9 +146,11 @@ extension SQLiteTransaction {
     }
   }
 
+  private func era() throws -> UInt64? { try db.first("SELECT mark FROM era") { $0.unsigned(0) } }
+
   /// Returns what a position stands for; nil if it is not one of this user and this store.
   private func start(_ position: FeedPosition, of user: Int64) throws -> Start? {
-    guard let commit = position.commit else { return nil }
+    guard let commit = position.commit, position.era == (try era()) else { return nil }
     let number = try db.first(
       """
       SELECT c.feed_position FROM trees t JOIN zones z ON z.tree = t.id JOIN commits c ON c.zone = z.id

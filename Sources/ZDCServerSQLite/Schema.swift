@@ -78,6 +78,10 @@ enum Schema {
     CREATE TABLE senders(
       inbox INTEGER NOT NULL, user_id BLOB NOT NULL, state INTEGER NOT NULL, PRIMARY KEY(inbox, user_id)) WITHOUT ROWID;
     """,
+    """
+    -- A database that was filled from another one has other positions in feeds. It knows only those that bear its mark.
+    CREATE TABLE era(id INTEGER PRIMARY KEY CHECK(id = 1), mark INTEGER NOT NULL);
+    """,
   ]
 
   private static let sqlSteps = [

@@ -20,20 +20,40 @@ struct BlobOptions: ParsableArguments {
   @Option(name: .long, help: "A file with the bucket's key, a line NAME=VALUE for each variable of --blobs.")
   var blobsKeyFile: String?
 
-  /// Opens the store for large content.
+  var place: BlobPlace { BlobPlace(address: blobs, region: blobsRegion, keyFile: blobsKeyFile) }
+}
+
+/// Where large content is stored.
+struct BlobPlace {
+  /// Nil for the data folder.
+  var address: String?
+  var region: String
+  var keyFile: String?
+
+  /// Opens the store for large content, or takes possession of an empty bucket.
   ///
   /// - Throws: ``Failure``.
   func store(beside folder: ContentFolder) async throws -> any BlobStore {
-    do {
+    try await Failure.translating {
       let owner = try folder.objectStoreOwner()
-      guard let blobs else {
+      guard let address else {
         guard owner == nil else {
           throw Failure(.usage, "this server's large content is in an object store", hint: "give its address: --blobs")
         }
         return folder.blobs
       }
-      return try await open(S3Address(blobs), owner: owner, folder)
-    } catch let error as StoreOpenError { throw Failure(error) } catch let error as S3OpenError { throw Failure(error) }
+      return try await open(S3Address(address), owner: owner, folder)
+    }
+  }
+
+  /// Opens a store that has the large content of this folder already.
+  ///
+  /// - Throws: ``Failure``.
+  func existingStore(beside folder: ContentFolder) async throws -> any BlobStore {
+    guard try address == nil || folder.objectStoreOwner() != nil else {
+      throw Failure(.usage, "this server's large content is in the data folder", hint: "omit --blobs")
+    }
+    return try await store(beside: folder)
   }
 
   private func open(_ address: S3Address, owner: String?, _ folder: ContentFolder) async throws -> any BlobStore {
@@ -47,13 +67,13 @@ struct BlobOptions: ParsableArguments {
   }
 
   private func open(_ address: S3Address, _ key: S3Credentials, _ owner: String) async throws -> S3BlobStore {
-    try await S3BlobStore.open(address, credentials: key, region: blobsRegion, owner: owner)
+    try await S3BlobStore.open(address, credentials: key, region: region, owner: owner)
   }
 
   private func credentials() throws -> S3Credentials {
-    guard let blobsKeyFile else { return try S3Credentials(environment: ProcessInfo.processInfo.environment) }
-    guard let bytes = FileManager.default.contents(atPath: blobsKeyFile) else {
-      throw Failure(.noInput, "cannot read \(blobsKeyFile)")
+    guard let keyFile else { return try S3Credentials(environment: ProcessInfo.processInfo.environment) }
+    guard let bytes = FileManager.default.contents(atPath: keyFile) else {
+      throw Failure(.noInput, "cannot read \(keyFile)")
     }
     return try S3Credentials(file: String(decoding: bytes, as: UTF8.self))
   }

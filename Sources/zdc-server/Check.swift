@@ -1,14 +1,24 @@
 import ArgumentParser
 import Foundation
+import ZDCServer
 import ZDCServerSQLite
 
-struct Check: ParsableCommand {
+struct Check: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Verify a data folder at rest: every blob, reference, hash and chain. Changes nothing.",
+    abstract: "Verify the stores of a server at rest: every blob, reference, hash and chain. Changes nothing.",
     discussion: """
-      Stop the server first, or check a copy that was taken while it was stopped. Each finding is one line on standard \
-      output, with ids but no other user data: damage is acknowledged data that is missing or altered, waste \
-      is data that the next collection removes. With --json: one object per finding, then one with the summary.
+      Give the options of zdc-server serve that say where the stores are. Stop the server first, or check a copy of the \
+      folder that was taken while it was stopped. Each finding is one line on standard output, with ids but no other user \
+      data: damage is acknowledged data that is missing or altered, waste is data that the next collection removes. With \
+      --json: one object per finding, then one with the summary.
+
+      Rows of a PostgreSQL database are copied into a temporary file, which needs as much space as they do. Parts of \
+      uploads that have not ended are checked in a data folder only.
+
+      EXAMPLES
+        zdc-server check --data /var/lib/zdc
+        zdc-server check --data /var/lib/zdc --blobs s3://zdc-blobs@s3.example.org
+        zdc-server check --data /var/lib/zdc --database postgres://zdc@db.example.org/zdc --json
 
       \(ExitStatus.help)
       """)
@@ -16,107 +26,60 @@ struct Check: ParsableCommand {
   @Option(name: .long, help: "The server's data folder.")
   var data: String
 
+  @OptionGroup var blobOptions: BlobOptions
+
+  @Option(
+    name: .long,
+    help: "URL of the PostgreSQL database, or ZDC_DATABASE in the environment. (default: SQLite in the data folder)")
+  var database: String?
+
   @Flag(name: .long, help: "One JSON object per line.")
   var json = false
 
-  func run() throws {
+  func run() async throws {
     let printer = CheckPrinter(isJSON: json)
-    let report: CheckReport
     do {
-      report = try DataFolder.check(path: data, found: printer.show, progress: printer.show)
+      let report = try await report(printer)
       try printer.finish(report)
-    } catch let error as StoreOpenError {
-      printer.clearProgress()
-      throw Self.exit(Failure(error))
+      if !report.isClean { throw ExitStatus.damageFound.code }
     } catch let failure as Failure {
-      throw Self.exit(failure)
-    }
-    if !report.isClean { throw ExitStatus.damageFound.code }
-  }
-
-  private static func exit(_ failure: Failure) -> ExitCode {
-    failure.report()
-    return failure.status.code
-  }
-}
-
-/// Prints findings and the summary to standard output, and progress to a terminal on standard error.
-private final class CheckPrinter {
-  private let isJSON: Bool
-  private let isTerminal = isatty(2) == 1
-  private var isProgressShown = false
-  /// The error of a finding that could not be printed: the check continues, and throws it at the end.
-  private var failure: (any Error)?
-
-  init(isJSON: Bool) {
-    self.isJSON = isJSON
-  }
-
-  func show(_ finding: CheckFinding) {
-    clearProgress()
-    guard isJSON else { return print(finding.description) }
-    let line = FindingLine(
-      severity: finding.severity.rawValue, kind: finding.kind.rawValue,
-      ids: Dictionary(finding.fields.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first }),
-      detail: finding.detail)
-    do { try show(line) } catch { failure = failure ?? error }
-  }
-
-  func show(_ progress: CheckProgress) {
-    guard isTerminal else { return }
-    let part = progress.total > 0 ? " \(min(100, progress.done * 100 / progress.total)) %" : ""
-    FileHandle.standardError.write(Data("\r\u{1B}[K\(progress.phase.rawValue)\(part)".utf8))
-    isProgressShown = true
-  }
-
-  func clearProgress() {
-    guard isProgressShown else { return }
-    FileHandle.standardError.write(Data("\r\u{1B}[K".utf8))
-    isProgressShown = false
-  }
-
-  /// - Throws: ``Failure`` if a line could not be encoded: readers would take a missing finding for sound data.
-  func finish(_ report: CheckReport) throws {
-    clearProgress()
-    if let failure { throw failure }
-    guard !isJSON else { return try show(SummaryLine(summary: .init(report))) }
-    let verdict = report.isClean ? "no damage" : "\(report.damage) damaged"
-    let elsewhere = report.elsewhere > 0 ? ", \(report.elsewhere) not checked in the object store" : ""
-    let waste = report.waste > 0 ? ", \(report.waste) to collect" : ""
-    print(
-      """
-      checked \(report.users) users, \(report.zones) zones, \(report.commits) commits, \(report.nodes) nodes, \
-      \(report.records) records, \(report.blobs) content blobs with \(report.contentBytes) bytes: \(verdict)\(waste)\(elsewhere)
-      """)
-  }
-
-  private func show(_ value: some Encodable) throws {
-    do {
-      print(try JSONLine.text(value))
-    } catch { throw Failure(.software, "a line of the report cannot be written as JSON") }
-  }
-}
-
-private struct FindingLine: Encodable {
-  var severity: String
-  var kind: String
-  var ids: [String: String]
-  var detail: String
-}
-
-private struct SummaryLine: Encodable {
-  struct Counts: Encodable {
-    var clean: Bool
-    var damage, waste, users, zones, commits, nodes, records, contents, contentBytes, elsewhere: UInt64
-
-    init(_ report: CheckReport) {
-      clean = report.isClean
-      (damage, waste) = (report.damage, report.waste)
-      (users, zones, commits) = (report.users, report.zones, report.commits)
-      (nodes, records) = (report.nodes, report.records)
-      (contents, contentBytes, elsewhere) = (report.blobs, report.contentBytes, report.elsewhere)
+      printer.clearProgress()
+      failure.report()
+      throw failure.status.code
     }
   }
 
-  var summary: Counts
+  private func report(_ printer: CheckPrinter) async throws -> CheckReport {
+    let place = StorePlace(
+      data: data, database: database ?? ProcessInfo.processInfo.environment["ZDC_DATABASE"], blobs: blobOptions.place)
+    return try await Failure.translating { try await StoresCheck(place: place, printer: printer).run() }
+  }
+}
+
+/// A check of the stores of a place.
+struct StoresCheck {
+  let place: StorePlace
+  let printer: CheckPrinter
+
+  private var check: StoreCheck { StoreCheck(found: printer.show, progress: printer.show) }
+
+  func run() async throws -> CheckReport {
+    guard place.database == nil else { return try await checkDatabase() }
+    var report = try DataFolder.check(path: place.data, found: printer.show, progress: printer.show)
+    guard place.blobs.address != nil else { return report }
+    // Until here the check itself had the lock.
+    let folder = try ContentFolder(path: place.data, database: .here)
+    let blobs = try await place.blobs.existingStore(beside: folder)
+    try await check.checkFiles(FolderFiles(path: place.data), in: blobs, report: &report)
+    return report
+  }
+
+  private func checkDatabase() async throws -> CheckReport {
+    guard ContentFolder.isBesideDatabase(place.data) else { throw StoreOpenError(.missing, path: place.data) }
+    let stores = try await place.open(.existing)
+    var report = try await check.check(stores.metadata)
+    try await check.checkFiles(OpenStoreFiles(stores.metadata), in: stores.blobs, report: &report)
+    try await stores.metadata.close()
+    return report
+  }
 }

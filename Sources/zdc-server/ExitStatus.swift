@@ -15,14 +15,14 @@ enum ExitStatus: Int32 {
 
   static let help = """
     EXIT CODES
-      0   stopped by a signal; check: no damage found
-      1   check: damage found
+      0   stopped by a signal; check and migrate: no damage found
+      1   check and migrate: damage found
       64  wrong command line
-      65  the database or a TLS file is damaged, or a newer server wrote the database
-      66  a file or bucket named on the command line does not exist; check: the data folder does not exist
+      65  the database or a TLS file is damaged, or a newer server wrote the database; migrate: the source has changed
+      66  a file or bucket named on the command line does not exist; check and migrate: the data folder does not exist
       69  the address, the data folder or the bucket is in use, or the object store does not answer
       70  the server failed
-      73  the data folder cannot be created
+      73  the data folder cannot be created; migrate: the destination is not empty; no space is left
       77  no permission, or the object store refuses the key
     """
 

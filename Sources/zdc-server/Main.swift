@@ -8,7 +8,7 @@ struct Command: AsyncParsableCommand {
     commandName: "zdc-server",
     abstract: "Store, order and serve encrypted trees without being able to read them.",
     discussion: ExitStatus.help,
-    subcommands: [Serve.self, Config.self, Check.self, Version.self])
+    subcommands: [Serve.self, Config.self, Check.self, Migrate.self, Version.self])
 
   static func main() async {
     CoreDumps.disable()

@@ -123,8 +123,9 @@ struct Serve: AsyncParsableCommand {
     let logger = try logger()
     if let files = OpenFileLimit.raise() { settings.bounds.connections = OpenFileLimit.connections(of: files) }
     for warning in ServeWarnings.all(settings, hasInvites: inviteFile != nil) { logger.warning("\(warning)") }
-    let stores = try await ServerStores(
-      data: data, database: database ?? ProcessInfo.processInfo.environment["ZDC_DATABASE"], blobs: blobOptions)
+    let place = StorePlace(
+      data: data, database: database ?? ProcessInfo.processInfo.environment["ZDC_DATABASE"], blobs: blobOptions.place)
+    let stores = try await place.open(.serve)
     defer { withExtendedLifetime(stores) {} }
     let scheme = settings.tls == nil ? "http" : "https"
     let shownHost = settings.host.contains(":") ? "[\(settings.host)]" : settings.host

@@ -1,39 +1,76 @@
 import ZDCServer
 import ZDCServerPostgres
+import ZDCServerS3
 import ZDCServerSQLite
+
+/// Where a server's data is: its folder, and what the options name besides.
+struct StorePlace {
+  enum Use {
+    /// Stores that do not exist are created.
+    case serve
+    case existing
+    /// New stores, or stores that an earlier run has begun to fill.
+    case fill
+  }
+
+  var data: String
+  /// The URL of a PostgreSQL database; nil for SQLite in the data folder.
+  var database: String?
+  var blobs: BlobPlace
+
+  /// - Throws: ``Failure``.
+  func open(_ use: Use) async throws -> ServerStores {
+    try await Failure.translating { try await openStores(use) }
+  }
+
+  private func openStores(_ use: Use) async throws -> ServerStores {
+    let (metadata, folder, content): (any CopyableStore, any AnyObject & Sendable, ContentFolder)
+    if let database {
+      guard database.hasPrefix("postgres://") || database.hasPrefix("postgresql://") else {
+        throw Failure(.usage, "--database takes a URL, such as postgres://zdc@db.example.org/zdc")
+      }
+      content = try ContentFolder(path: data, database: .elsewhere)
+      (metadata, folder) = (try PostgresStore(url: database, filling: use == .fill), content)
+    } else {
+      if use == .existing, !DataFolder.exists(data) { throw StoreOpenError(.missing, path: data) }
+      let data = try DataFolder(path: data, filling: use == .fill)
+      (metadata, folder, content) = (data.metadata, data, data.content)
+    }
+    let store = use == .existing ? try await blobs.existingStore(beside: content) : try await blobs.store(beside: content)
+    return ServerStores(metadata: metadata, blobs: store, folder: folder)
+  }
+}
 
 /// The stores that the command line names.
 struct ServerStores {
-  let metadata: any MetadataStore
+  let metadata: any CopyableStore
   let blobs: any BlobStore
   /// Holds the lock of the data folder.
-  private let folder: any AnyObject & Sendable
+  fileprivate let folder: any AnyObject & Sendable
 
-  /// - Parameter database: the URL of a PostgreSQL database; nil for SQLite in the data folder.
-  /// - Throws: ``Failure``.
-  init(data: String, database: String?, blobs options: BlobOptions) async throws {
-    do {
-      let content: ContentFolder
-      if let database {
-        guard database.hasPrefix("postgres://") || database.hasPrefix("postgresql://") else {
-          throw Failure(.usage, "--database takes a URL, such as postgres://zdc@db.example.org/zdc")
-        }
-        content = try ContentFolder(path: data, database: .elsewhere)
-        (metadata, folder) = (try PostgresStore(url: database), content)
-      } else {
-        let folder = try DataFolder(path: data)
-        (metadata, self.folder, content) = (folder.metadata, folder, folder.content)
-      }
-      blobs = try await options.store(beside: content)
-    } catch let error as StoreOpenError {
-      throw Failure(error)
-    } catch let error as PostgresOpenError {
-      throw Failure(error)
-    }
+  fileprivate init(metadata: any CopyableStore, blobs: any BlobStore, folder: any AnyObject & Sendable) {
+    (self.metadata, self.blobs, self.folder) = (metadata, blobs, folder)
   }
 }
 
 extension Failure {
+  /// Runs `body`, and describes the errors of stores for the person at the terminal.
+  static func translating<T>(_ body: () async throws -> T) async throws -> T {
+    do { return try await body() } catch let error as StoreOpenError {
+      throw Failure(error)
+    } catch let error as PostgresOpenError {
+      throw Failure(error)
+    } catch let error as S3OpenError {
+      throw Failure(error)
+    } catch let error as BlobStoreFailure {
+      throw Failure(.unavailable, error.description)
+    } catch is StorageFull {
+      throw Failure(.cannotCreate, "there is no space left")
+    } catch let failure as Failure {
+      throw failure
+    } catch { throw Failure(.unavailable, "a store failed: \(type(of: error))", hint: "run the command again") }
+  }
+
   init(_ error: PostgresOpenError) {
     message = error.description
     switch error.reason {

@@ -21,10 +21,10 @@ enum FolderOrder {
     ],
     "ZeroDarkCloud": [[""], ["Diagnosis"], ["Compatibility"]],
     "ZDCServer": [
-      ["Settings"], ["Stores"], ["Metrics"], ["Domain"], ["Coordination"], ["Events"], ["Core"], ["Middleware"],
+      ["Settings"], ["Stores"], ["Copy"], ["Metrics"], ["Domain"], ["Coordination"], ["Events"], ["Core"], ["Middleware"],
       ["Routes"], [""],
     ],
-    "ZDCServerSQLite": [[""], ["Check"]],
+    "ZDCServerSQLite": [["", "Rows"], ["Check"]],
     "ZDCCommands": [["", "Terminal"], ["Files"], ["Tree"], ["Profile"], ["Export"], ["Commands"]],
     "ZeroDarkCloudTesting": [
       ["Support"], ["Canary"], ["Server"], ["Network"], ["Hostile"], ["Device"], ["Rogue"], ["World"],

@@ -121,16 +121,22 @@ package struct MembershipMark: Sendable, Hashable {
 /// reveal how many commits all users make, and would mean a different commit after the server was restored from a
 /// backup.
 extension FeedPosition {
-  package init(newest commit: ZoneStatus, membership: MembershipMark? = nil) {
+  /// - Parameter era: the mark of a store that was filled from another one, whose positions it does not know.
+  package init(newest commit: ZoneStatus, membership: MembershipMark? = nil, era: UInt64? = nil) {
     let zone = commit.zone
-    let suffix = membership.map { ".\($0.number).\($0.mark)" } ?? ""
+    let suffix = (membership.map { ".\($0.number).\($0.mark)" } ?? "") + (era.map { ".\($0)" } ?? "")
     self.init("\(zone.tree.text).\(zone.root.text).\(commit.seq).\(commit.head.text)\(suffix)")
+  }
+
+  /// Four parts for the commit, two for a membership, one for an era.
+  private var parts: [Substring]? {
+    let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+    return 4...7 ~= parts.count ? parts : nil
   }
 
   /// The commit that the position names; nil if no server of this version issued the position.
   package var commit: ZoneStatus? {
-    let parts = text.split(separator: ".", omittingEmptySubsequences: false)
-    guard parts.count == 4 || parts.count == 6, let tree = TreeID(text: parts[0]), let root = NodeID(text: parts[1]),
+    guard let parts, let tree = TreeID(text: parts[0]), let root = NodeID(text: parts[1]),
       let seq = UInt64(parts[2]), let head = CommitHash(text: parts[3])
     else { return nil }
     return ZoneStatus(zone: ZoneID(tree: tree, root: root), seq: seq, head: head)
@@ -138,8 +144,13 @@ extension FeedPosition {
 
   /// The change of memberships that the position names; nil if the user had none.
   package var membership: MembershipMark? {
-    let parts = text.split(separator: ".", omittingEmptySubsequences: false)
-    guard parts.count == 6, let number = UInt64(parts[4]), let mark = UInt64(parts[5]) else { return nil }
+    guard let parts, parts.count >= 6, let number = UInt64(parts[4]), let mark = UInt64(parts[5]) else { return nil }
     return MembershipMark(number: number, mark: mark)
+  }
+
+  /// The mark of the store that issued the position.
+  package var era: UInt64? {
+    guard let parts, parts.count % 2 == 1 else { return nil }
+    return UInt64(parts[parts.count - 1])
   }
 }

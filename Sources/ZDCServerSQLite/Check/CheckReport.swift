@@ -52,7 +52,7 @@ package struct CheckFinding: Sendable, Hashable, CustomStringConvertible {
 /// The progress of a check.
 package struct CheckProgress: Sendable, Hashable {
   package enum Phase: String, Sendable {
-    case database, accounts, zones, records, content, files
+    case database, copy, accounts, zones, records, content, files
   }
 
   package var phase: Phase
@@ -82,4 +82,12 @@ package struct CheckReport: Sendable, Hashable {
   package var isClean: Bool { damage == 0 }
 
   static let keptFindings = 1_000
+
+  mutating func add(_ finding: CheckFinding) {
+    switch finding.severity {
+    case .damage: damage += 1
+    case .waste: waste += 1
+    }
+    if findings.count < Self.keptFindings { findings.append(finding) }
+  }
 }

@@ -14,11 +14,12 @@ extension DataFolder {
   /// current zone are in a temporary file.
   ///
   /// - Parameters:
+  ///   - files: whether to read large content that is in the folder.
   ///   - found: called with each finding as it is made.
   ///   - progress: called periodically.
   /// - Throws: ``StoreOpenError`` if there is nothing to check or it cannot be opened.
   package static func check(
-    path: String, found: @escaping (CheckFinding) -> Void = { _ in },
+    path: String, files: Bool = true, found: @escaping (CheckFinding) -> Void = { _ in },
     progress: @escaping (CheckProgress) -> Void = { _ in }
   ) throws -> CheckReport {
     let database = path + "/zdc.sqlite"
@@ -29,7 +30,8 @@ extension DataFolder {
     defer { if !hadLog { removeTraces(of: database) } }
     let version = try SQLiteStore.existingVersion(database)
     guard version > 0 else { throw StoreOpenError(.missing, path: path) }
-    let blobFolder = try ContentFolder.objectStoreOwner(of: path) == nil ? path + "/blobs" : nil
+    let isHere = try files && ContentFolder.objectStoreOwner(of: path) == nil
+    let blobFolder = isHere ? path + "/blobs" : nil
     var configuration = GRDB.Configuration()
     configuration.readonly = true
     configuration.label = "zdc.server.check"

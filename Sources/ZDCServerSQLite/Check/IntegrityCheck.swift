@@ -48,11 +48,7 @@ final class IntegrityCheck {
 
   func add(_ kind: CheckFinding.Kind, _ fields: [CheckFinding.Field], _ detail: String) {
     let finding = CheckFinding(kind, fields, detail)
-    switch finding.severity {
-    case .damage: report.damage += 1
-    case .waste: report.waste += 1
-    }
-    if report.findings.count < CheckReport.keptFindings { report.findings.append(finding) }
+    report.add(finding)
     found(finding)
   }
 

@@ -47,6 +47,14 @@ final class ServerProcess: ServerClient, @unchecked Sendable {
     return (-1, text)
   }
 
+  /// Kills the program when it has printed that many lines, unless it has ended before.
+  static func kill(_ arguments: [String], afterLines count: Int) async throws {
+    let (process, ended, output) = try launch(arguments)
+    _ = await read(output) { $0.split(separator: "\n").count >= count }
+    send(SIGKILL, to: process.processIdentifier)
+    for await _ in ended { return }
+  }
+
   /// SIGTERM, and its exit status.
   func stop() async -> Int32 {
     process.terminate()

@@ -1,0 +1,191 @@
+import ArgumentParser
+import Foundation
+import Synchronization
+import ZDCServer
+import ZDCServerSQLite
+
+struct Migrate: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Copy everything that a server has into other stores, and verify every hash on the way.",
+    discussion: """
+      Stop the server first, and start it with the options of the new stores afterwards. Nothing is removed from the old \
+      ones. If the command is interrupted, run it again: it continues. A destination must be empty, or left by an \
+      earlier run from the same source.
+
+      First everything but large content is verified; if that finds damage, nothing is copied. Large content that is \
+      damaged or missing is named, and left out. At the end all rows of both stores are compared. Uploads that have not \
+      ended are not copied; clients begin them again. Clients recognize the new stores, and ask once for the list of all \
+      their zones.
+
+      With --json, one object per line: findings, progress after each percent, and a summary.
+
+      EXAMPLES
+        zdc-server migrate --from-data /var/lib/zdc --to-data /srv/zdc --to-database postgres://zdc@db.example.org/zdc
+        zdc-server migrate --from-data /var/lib/zdc --to-data /srv/zdc --to-blobs s3://zdc-blobs@s3.example.org
+
+      \(ExitStatus.help)
+      """)
+
+  @Option(name: .long, help: "The data folder to copy from.")
+  var fromData: String
+
+  @Option(name: .long, help: "URL of its PostgreSQL database, or ZDC_FROM_DATABASE. (default: SQLite in the folder)")
+  var fromDatabase: String?
+
+  @Option(name: .long, help: "The bucket with its large content, as for serve. (default: the data folder)")
+  var fromBlobs: String?
+
+  @Option(name: .long, help: "The region of that bucket.")
+  var fromBlobsRegion = "us-east-1"
+
+  @Option(name: .long, help: "A file with the key of that bucket. (default: the environment, as for serve)")
+  var fromBlobsKeyFile: String?
+
+  @Option(name: .long, help: "The data folder to copy to; created if it does not exist.")
+  var toData: String
+
+  @Option(name: .long, help: "URL of its PostgreSQL database, or ZDC_TO_DATABASE. (default: SQLite in the folder)")
+  var toDatabase: String?
+
+  @Option(name: .long, help: "The bucket for its large content, as for serve. (default: the data folder)")
+  var toBlobs: String?
+
+  @Option(name: .long, help: "The region of that bucket.")
+  var toBlobsRegion = "us-east-1"
+
+  @Option(name: .long, help: "A file with the key of that bucket. (default: the environment, as for serve)")
+  var toBlobsKeyFile: String?
+
+  @Flag(name: .long, help: "One JSON object per line.")
+  var json = false
+
+  func run() async throws {
+    umask(0o077)
+    let environment = ProcessInfo.processInfo.environment
+    let migration = Migration(
+      source: StorePlace(
+        data: fromData, database: fromDatabase ?? environment["ZDC_FROM_DATABASE"],
+        blobs: BlobPlace(address: fromBlobs, region: fromBlobsRegion, keyFile: fromBlobsKeyFile)),
+      target: StorePlace(
+        data: toData, database: toDatabase ?? environment["ZDC_TO_DATABASE"],
+        blobs: BlobPlace(address: toBlobs, region: toBlobsRegion, keyFile: toBlobsKeyFile)),
+      printer: CheckPrinter(isJSON: json))
+    do {
+      guard try await Failure.translating(migration.run) else { throw ExitStatus.damageFound.code }
+    } catch let failure as Failure {
+      migration.printer.clearProgress()
+      failure.report()
+      throw failure.status.code
+    }
+  }
+}
+
+/// One run of `zdc-server migrate`.
+struct Migration {
+  let source: StorePlace
+  let target: StorePlace
+  let printer: CheckPrinter
+
+  /// - Returns: whether no damage was found.
+  func run() async throws -> Bool {
+    // A folder at rest is checked as it is. Until then the check itself has its lock.
+    if source.database == nil {
+      let report = try DataFolder.check(
+        path: source.data, files: false, found: printer.show, progress: printer.show)
+      guard report.isClean else { return try nothingCopied() }
+    } else if !ContentFolder.isBesideDatabase(source.data) {
+      throw StoreOpenError(.missing, path: source.data)
+    }
+    let from = try await source.open(.existing)
+    if source.database != nil {
+      let check = StoreCheck(found: printer.show, progress: printer.show)
+      guard try await check.check(from.metadata).isClean else { return try nothingCopied() }
+    }
+    return try await copy(from, to: try await target.open(.fill))
+  }
+
+  private func nothingCopied() throws -> Bool {
+    try printer.flush()
+    throw Failure(.damageFound, "the source is damaged; nothing was copied")
+  }
+
+  private func copy(_ from: ServerStores, to: ServerStores) async throws -> Bool {
+    try await refuseForeignContent(of: to)
+    let shown = ProgressLines(printer)
+    let copy = StoreCopy(from: from.metadata, to: to.metadata) { try shown.show($0) }
+    let damage: [StoredDamage]
+    do { damage = try await copy.copyRows() } catch is StoreNotEmpty { throw notEmpty }
+    guard damage.isEmpty else {
+      for row in damage { printer.show(CheckFinding(row)) }
+      return try nothingCopied()
+    }
+    var damagedBlobs = 0
+    try await BlobCopy(of: from.metadata, from: from.blobs, to: to.blobs).run(
+      found: { blob, problem in
+        damagedBlobs += 1
+        printer.show(CheckFinding(problem, of: blob))
+      }, progress: shown.show)
+    guard try await copy.differences().isEmpty else {
+      throw Failure(
+        .damagedData, "the source has changed since the copy began",
+        hint: "empty the destination, and run the command again")
+    }
+    try await copy.finish()
+    try await to.metadata.close()
+    try await from.metadata.close()
+    try printer.flush()
+    try shown.finish(damagedBlobs: damagedBlobs)
+    return damagedBlobs == 0
+  }
+
+  private var notEmpty: Failure {
+    Failure(
+      .cannotCreate, "the destination has data of its own, or of another source",
+      hint: "give an empty folder, database and bucket")
+  }
+
+  /// Rows come first: content without any belongs to something else.
+  private func refuseForeignContent(of stores: ServerStores) async throws {
+    guard try await stores.metadata.readRows({ try $0.lastKey(of: .users) }) == nil else { return }
+    let refusal = notEmpty
+    try await stores.blobs.forEachBatch { guard $0.isEmpty else { throw refusal } }
+  }
+}
+
+/// Shows the progress of a migration, and its summary.
+private final class ProgressLines: Sendable {
+  private struct State {
+    var lastPercent = -1
+    var rows: UInt64 = 0
+    var contentBytes: UInt64 = 0
+  }
+
+  private let printer: CheckPrinter
+  private let state = Mutex(State())
+
+  init(_ printer: CheckPrinter) { self.printer = printer }
+
+  func show(_ progress: CopyProgress) throws {
+    let percent = progress.total > 0 ? Int(min(100, progress.done * 100 / progress.total)) : 100
+    let isNew = state.withLock { state in
+      switch progress.phase {
+      case .copy: state.rows = progress.done
+      case .content: state.contentBytes = progress.done
+      case .compare: break
+      }
+      defer { state.lastPercent = percent }
+      return percent != state.lastPercent
+    }
+    if isNew { try printer.show(progress, percent: percent) }
+  }
+
+  func finish(damagedBlobs: Int) throws {
+    let (rows, bytes) = state.withLock { ($0.rows, $0.contentBytes) }
+    try printer.finish(MigrationSummary(rows: rows, contentBytes: bytes, damagedContents: damagedBlobs))
+  }
+}
+
+struct MigrationSummary: Encodable {
+  var rows, contentBytes: UInt64
+  var damagedContents: Int
+}
