@@ -17,16 +17,17 @@ package struct Server: Service {
 
   /// - Parameters:
   ///   - coordination: shared with the server's other processes; nil if this is the only one.
+  ///   - deletions: where the server notes what it deletes for good.
   ///   - onReady: called once, when the server listens.
   package init(
     configuration: Configuration, metadata: any MetadataStore, blobs: any BlobStore,
-    coordination: (any ServerCoordination)? = nil, clock: ServerClock = .system, logger: Logger,
-    onReady: @escaping @Sendable (_ port: Int) -> Void = { _ in }
+    coordination: (any ServerCoordination)? = nil, deletions: (any DeletionLedger)? = nil,
+    clock: ServerClock = .system, logger: Logger, onReady: @escaping @Sendable (_ port: Int) -> Void = { _ in }
   ) {
     core = ServerCore(
       configuration: configuration, metadata: metadata, blobs: blobs,
-      coordination: coordination ?? LocalCoordination(clock: clock, bounds: configuration.bounds), clock: clock,
-      logger: logger)
+      coordination: coordination ?? LocalCoordination(clock: clock, bounds: configuration.bounds),
+      deletions: deletions, clock: clock, logger: logger)
     self.onReady = onReady
   }
 
@@ -126,11 +127,12 @@ package final class RunningServer: Sendable {
   /// - Throws: the error that keeps the server from listening; the stores are then closed.
   package static func start(
     configuration: Configuration = Configuration(), metadata: any MetadataStore, blobs: any BlobStore,
-    clock: ServerClock = .system, logger: Logger
+    deletions: (any DeletionLedger)? = nil, clock: ServerClock = .system, logger: Logger
   ) async throws -> RunningServer {
     let (ready, signal) = AsyncThrowingStream<Int, any Error>.makeStream()
     let server = Server(
-      configuration: configuration, metadata: metadata, blobs: blobs, clock: clock, logger: logger,
+      configuration: configuration, metadata: metadata, blobs: blobs, deletions: deletions, clock: clock,
+      logger: logger,
       onReady: { port in
         signal.yield(port)
         signal.finish()

@@ -22,6 +22,10 @@ package struct PostgresOpenError: Error, CustomStringConvertible {
       (reason, description) = (
         .newer, "the database was changed by a newer version of this server; nothing was changed"
       )
+    case is OlderSchema:
+      (reason, description) = (
+        .other, "the database was last used by an older version of this server; start this version once"
+      )
     case is IncompleteDatabase:
       (reason, description) = (.other, "the database is not complete; run zdc-server migrate again")
     case let error as PostgresError where error.kind == .missingLibrary:

@@ -20,7 +20,9 @@ struct PostgresRows {
     table == .zones ? "zones JOIN sums ON sums.zone = zones.id" : table.rawValue
   }
 
-  private static func keys(_ table: StoredTable) -> [String] { table.columns.prefix(table.keyCount).map { name($0.name) } }
+  private static func keys(_ table: StoredTable) -> [String] {
+    table.columns.prefix(table.keyCount).map { name($0.name) }
+  }
 
   /// Uploads that have not ended are left out.
   private static func condition(_ table: StoredTable) -> String { table == .blobs ? "state > 0 AND" : "" }

@@ -36,24 +36,36 @@ extension S3BlobStore {
 
   private func putLeaves(of blob: BlobID, parts: Int, cipherLength: UInt64) async throws {
     let perPart = Int(ContentGeometry.leavesPerPart(cipherLength: cipherLength)) * 32
-    let hashes = try await concurrently(Array(0..<parts), limit: Self.requests) {
-      try await self.client.get(self.keys.part($0, blob), upTo: perPart)
-    }
-    let leaves = hashes.flatMap { $0 }
-    let count = ContentGeometry.leafCount(cipherLength: cipherLength)
-    guard UInt64(leaves.count) == count * 32 else { throw BlobLost() }
+    var writer = S3HashWriter(client, key: keys.leaves(blob), partBytes: hashPartBytes)
     var groups = GroupHashes()
-    var reader = ByteReader(leaves)
-    while reader.remaining > 0 { groups.append(leafHash: try reader.read32()) }
-    try await client.put(keys.leaves(blob), ByteBuffer(bytes: leaves + groups.levels.flatMap { $0 }))
+    var count: UInt64 = 0
+    for first in stride(from: 0, to: parts, by: Self.requests) {
+      let hashes = try await concurrently(Array(first..<min(first + Self.requests, parts)), limit: Self.requests) {
+        try await self.client.get(self.keys.part($0, blob), upTo: perPart)
+      }
+      for part in hashes {
+        var reader = ByteReader(part)
+        while reader.remaining > 0 { groups.append(leafHash: try reader.read32()) }
+        count += UInt64(part.count / 32)
+        try await writer.append(part)
+      }
+    }
+    guard count == ContentGeometry.leafCount(cipherLength: cipherLength) else { throw BlobLost() }
+    try await writer.append(groups.levels.flatMap { $0 })
+    try await writer.finish()
   }
 
   private func storedRoot(_ blob: BlobID, cipherLength: UInt64) async throws -> ContentRoot {
     let count = ContentGeometry.leafCount(cipherLength: cipherLength)
-    let hashes = try await client.get(keys.leaves(blob), range: 0..<count * 32, upTo: Int(count) * 32)
     var builder = MerkleTree.Builder()
-    var reader = ByteReader(hashes)
-    while reader.remaining > 0 { builder.append(leafHash: try reader.read32()) }
+    for first in stride(from: 0, to: count, by: Self.hashBatch) {
+      let range = first * 32..<min(first + UInt64(Self.hashBatch), count) * 32
+      var reader = ByteReader(try await client.get(keys.leaves(blob), range: range, upTo: range.count))
+      while reader.remaining > 0 { builder.append(leafHash: try reader.read32()) }
+    }
     return ContentRoot(reinterpreting: builder.root)
   }
+
+  /// The hashes of 2 GiB of content, in 1 MiB.
+  private static let hashBatch = 32_768
 }

@@ -7,7 +7,9 @@ extension S3BlobStore {
     await uploads.forget(blobs)
     try await Self.translating {
       _ = try await concurrently(blobs, limit: Self.requests) { blob in
-        for upload in try await self.client.uploads(of: self.keys.content(blob)) { try await self.client.abort(upload) }
+        for key in [self.keys.content(blob), self.keys.leaves(blob)] {
+          for upload in try await self.client.uploads(of: key) { try await self.client.abort(upload) }
+        }
         try await self.removeParts(of: blob)
       }
       // Content last: as long as it exists, a collection that begins again finds the blob.

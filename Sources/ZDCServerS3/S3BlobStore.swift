@@ -11,9 +11,12 @@ package final class S3BlobStore: BlobStore {
   let client: S3Client
   let keys: S3Keys
   let uploads: S3Uploads
+  /// The hashes of larger content are sent in parts of this size.
+  let hashPartBytes: Int
 
-  init(client: S3Client) {
+  init(client: S3Client, hashPartBytes: Int = 8 << 20) {
     self.client = client
+    self.hashPartBytes = hashPartBytes
     keys = S3Keys(prefix: client.address.prefix)
     uploads = S3Uploads(client: client, keys: keys)
   }

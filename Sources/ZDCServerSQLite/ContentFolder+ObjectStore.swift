@@ -8,7 +8,7 @@ internal import ZDCProtocol
 
 // A server whose large content is in an object store keeps only an ID of its own in the folder.
 extension ContentFolder {
-  private static let ownerFile = "object-store-owner"
+  static let ownerFile = "object-store-owner"
 
   /// The ID under which this server owns objects; nil if its large content is in the folder.
   package func objectStoreOwner() throws -> String? { try Self.objectStoreOwner(of: path) }

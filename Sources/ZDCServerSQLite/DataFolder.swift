@@ -12,6 +12,7 @@ package final class DataFolder: Sendable {
   package let metadata: SQLiteStore
   package let content: ContentFolder
   package var blobs: FolderBlobStore { content.blobs }
+  private var deletions: DeletionFile { DeletionFile(path: content.path + "/" + DeletionFile.defaultName) }
 
   /// Opens a folder, or creates it.
   ///
@@ -32,6 +33,7 @@ package final class DataFolder: Sendable {
     configuration: Configuration = Configuration(), clock: ServerClock = .system, logger: Logger
   ) async throws -> RunningServer {
     try await RunningServer.start(
-      configuration: configuration, metadata: metadata, blobs: blobs, clock: clock, logger: logger)
+      configuration: configuration, metadata: metadata, blobs: blobs, deletions: deletions, clock: clock,
+      logger: logger)
   }
 }

@@ -92,6 +92,28 @@ final class OpenFile: Sendable {
     guard unlink(path) == 0 || errno == ENOENT else { throw failure("unlink") }
   }
 
+  /// Gives a file a second name.
+  static func link(_ path: String, to other: String) throws {
+    #if canImport(Glibc)
+      guard Glibc.link(path, other) == 0 else { throw failure("link") }
+    #elseif canImport(Musl)
+      guard Musl.link(path, other) == 0 else { throw failure("link") }
+    #else
+      guard Darwin.link(path, other) == 0 else { throw failure("link") }
+    #endif
+  }
+
+  /// Replaces what has the other name.
+  static func rename(_ path: String, to other: String) throws {
+    #if canImport(Glibc)
+      guard Glibc.rename(path, other) == 0 else { throw failure("rename") }
+    #elseif canImport(Musl)
+      guard Musl.rename(path, other) == 0 else { throw failure("rename") }
+    #else
+      guard Darwin.rename(path, other) == 0 else { throw failure("rename") }
+    #endif
+  }
+
   private static func failure(_ call: StaticString) -> any Error {
     isFull(errno) ? StorageFull() : Failure(code: errno, call: call)
   }

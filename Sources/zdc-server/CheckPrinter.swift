@@ -34,7 +34,8 @@ final class CheckPrinter: Sendable {
   /// Shows the progress of a copy: on a terminal, and with JSON as a line.
   func show(_ progress: CopyProgress, percent: Int) throws {
     if isJSON {
-      try show(ProgressLine(progress: .init(phase: progress.phase.rawValue, done: progress.done, total: progress.total)))
+      try show(
+        ProgressLine(progress: .init(phase: progress.phase.rawValue, done: progress.done, total: progress.total)))
     } else if isTerminal {
       showLine("\(progress.phase.rawValue) \(percent) %")
     }
@@ -76,7 +77,18 @@ final class CheckPrinter: Sendable {
   func finish(_ summary: MigrationSummary) throws {
     guard !isJSON else { return try show(["summary": summary]) }
     let damage = summary.damagedContents > 0 ? "; \(summary.damagedContents) damaged, not copied" : ""
-    print("copied \(summary.rows) rows, and content with \(summary.contentBytes) bytes\(damage)")
+    let closed = summary.closedAccounts > 0 ? "; \(summary.closedAccounts) accounts closed again" : ""
+    print("copied \(summary.rows) rows, and content with \(summary.contentBytes) bytes\(closed)\(damage)")
+  }
+
+  func finish(_ manifest: Backup.Manifest) throws {
+    try flush()
+    guard !isJSON else { return try show(["summary": manifest]) }
+    let content =
+      manifest.isContentElsewhere
+      ? "large content is in the object store and not in the backup"
+      : "\(manifest.contents) content blobs with \(manifest.contentBytes) bytes, \(manifest.addedContents) of them new"
+    print("backed up a database of \(manifest.databaseBytes) bytes, \(content)")
   }
 
   private func show(_ value: some Encodable) throws {

@@ -8,7 +8,9 @@ struct Command: AsyncParsableCommand {
     commandName: "zdc-server",
     abstract: "Store, order and serve encrypted trees without being able to read them.",
     discussion: ExitStatus.help,
-    subcommands: [Serve.self, Config.self, Check.self, Migrate.self, Version.self])
+    subcommands: [
+      Serve.self, Config.self, Check.self, Migrate.self, BackUp.self, Verify.self, Restore.self, Version.self,
+    ])
 
   static func main() async {
     CoreDumps.disable()

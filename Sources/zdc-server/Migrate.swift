@@ -101,41 +101,61 @@ struct Migration {
       let check = StoreCheck(found: printer.show, progress: printer.show)
       guard try await check.check(from.metadata).isClean else { return try nothingCopied() }
     }
-    return try await copy(from, to: try await target.open(.fill))
+    let copy = MigrationCopy(rows: from.metadata, blobs: from.blobs, target: target, printer: printer)
+    let isClean = try await copy.run()
+    try await from.metadata.close()
+    return isClean
   }
 
   private func nothingCopied() throws -> Bool {
     try printer.flush()
     throw Failure(.damageFound, "the source is damaged; nothing was copied")
   }
+}
 
-  private func copy(_ from: ServerStores, to: ServerStores) async throws -> Bool {
+/// Copies rows and content into the stores of a place.
+struct MigrationCopy {
+  let rows: any RowSource
+  let blobs: any BlobStore
+  let target: StorePlace
+  let printer: CheckPrinter
+  var deletions = Deletions()
+
+  /// - Returns: whether no damage was found.
+  func run() async throws -> Bool {
+    let to = try await target.open(.fill)
     try await refuseForeignContent(of: to)
     let shown = ProgressLines(printer)
-    let copy = StoreCopy(from: from.metadata, to: to.metadata) { try shown.show($0) }
+    let copy = StoreCopy(from: rows, to: to.metadata) { try shown.show($0) }
     let damage: [StoredDamage]
     do { damage = try await copy.copyRows() } catch is StoreNotEmpty { throw notEmpty }
     guard damage.isEmpty else {
       for row in damage { printer.show(CheckFinding(row)) }
-      return try nothingCopied()
+      try printer.flush()
+      throw Failure(.damageFound, "the source is damaged; the destination is not complete")
     }
-    var damagedBlobs = 0
-    try await BlobCopy(of: from.metadata, from: from.blobs, to: to.blobs).run(
-      found: { blob, problem in
-        damagedBlobs += 1
-        printer.show(CheckFinding(problem, of: blob))
-      }, progress: shown.show)
+    let damagedBlobs = try await copyContent(to: to.blobs, shown)
     guard try await copy.differences().isEmpty else {
       throw Failure(
         .damagedData, "the source has changed since the copy began",
         hint: "empty the destination, and run the command again")
     }
+    let closed = try await deletions.closeAccounts(in: to.metadata)
     try await copy.finish()
     try await to.metadata.close()
-    try await from.metadata.close()
     try printer.flush()
-    try shown.finish(damagedBlobs: damagedBlobs)
+    try shown.finish(damagedBlobs: damagedBlobs, closedAccounts: closed)
     return damagedBlobs == 0
+  }
+
+  private func copyContent(to target: any BlobStore, _ shown: ProgressLines) async throws -> Int {
+    var damaged = 0
+    try await BlobCopy(of: rows, from: blobs, to: target, leavingOut: deletions.contents).run(
+      found: { blob, problem in
+        damaged += 1
+        printer.show(CheckFinding(problem, of: blob))
+      }, progress: shown.show)
+    return damaged
   }
 
   private var notEmpty: Failure {
@@ -153,7 +173,7 @@ struct Migration {
 }
 
 /// Shows the progress of a migration, and its summary.
-private final class ProgressLines: Sendable {
+final class ProgressLines: Sendable {
   private struct State {
     var lastPercent = -1
     var rows: UInt64 = 0
@@ -166,7 +186,8 @@ private final class ProgressLines: Sendable {
   init(_ printer: CheckPrinter) { self.printer = printer }
 
   func show(_ progress: CopyProgress) throws {
-    let percent = progress.total > 0 ? Int(min(100, progress.done * 100 / progress.total)) : 100
+    // A total that is not known has no percentage.
+    let percent = progress.total > 0 ? Int(min(100, progress.done * 100 / progress.total)) : -1
     let isNew = state.withLock { state in
       switch progress.phase {
       case .copy: state.rows = progress.done
@@ -179,13 +200,17 @@ private final class ProgressLines: Sendable {
     if isNew { try printer.show(progress, percent: percent) }
   }
 
-  func finish(damagedBlobs: Int) throws {
+  func finish(damagedBlobs: Int, closedAccounts: Int) throws {
     let (rows, bytes) = state.withLock { ($0.rows, $0.contentBytes) }
-    try printer.finish(MigrationSummary(rows: rows, contentBytes: bytes, damagedContents: damagedBlobs))
+    try printer.finish(
+      MigrationSummary(
+        rows: rows, contentBytes: bytes, damagedContents: damagedBlobs, closedAccounts: closedAccounts))
   }
 }
 
 struct MigrationSummary: Encodable {
   var rows, contentBytes: UInt64
   var damagedContents: Int
+  /// Accounts that were closed after the backup.
+  var closedAccounts: Int
 }

@@ -4,6 +4,7 @@ import Logging
 import ServiceLifecycle
 import UnixSignals
 import ZDCServer
+import ZDCServerSQLite
 
 struct Serve: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -36,6 +37,14 @@ struct Serve: AsyncParsableCommand {
       URL with a password in the environment, as ZDC_DATABASE. (default: SQLite in the data folder)
       """)
   var database: String?
+
+  @Option(
+    name: .long,
+    help: """
+      A file that lists closed accounts and removed content, for restore. Keep it apart from backups. \
+      (default: deletions in the data folder)
+      """)
+  var deletions: String?
 
   @Option(name: .long, help: "Address and port; port 0 lets the system choose.")
   var listen = "127.0.0.1:7342"
@@ -130,7 +139,8 @@ struct Serve: AsyncParsableCommand {
     let scheme = settings.tls == nil ? "http" : "https"
     let shownHost = settings.host.contains(":") ? "[\(settings.host)]" : settings.host
     let server = Server(
-      configuration: settings, metadata: stores.metadata, blobs: stores.blobs, logger: logger,
+      configuration: settings, metadata: stores.metadata, blobs: stores.blobs,
+      deletions: DeletionFile(path: deletions ?? "\(data)/\(DeletionFile.defaultName)"), logger: logger,
       onReady: { port in
         FileHandle.standardOutput.write(Data("zdc-server listening on \(scheme)://\(shownHost):\(port)\n".utf8))
       })

@@ -36,7 +36,8 @@ struct StorePlace {
       let data = try DataFolder(path: data, filling: use == .fill)
       (metadata, folder, content) = (data.metadata, data, data.content)
     }
-    let store = use == .existing ? try await blobs.existingStore(beside: content) : try await blobs.store(beside: content)
+    let store =
+      use == .existing ? try await blobs.existingStore(beside: content) : try await blobs.store(beside: content)
     return ServerStores(metadata: metadata, blobs: store, folder: folder)
   }
 }
@@ -64,11 +65,22 @@ extension Failure {
       throw Failure(error)
     } catch let error as BlobStoreFailure {
       throw Failure(.unavailable, error.description)
+    } catch let error as BackupFailure {
+      throw Failure(error)
     } catch is StorageFull {
       throw Failure(.cannotCreate, "there is no space left")
     } catch let failure as Failure {
       throw failure
     } catch { throw Failure(.unavailable, "a store failed: \(type(of: error))", hint: "run the command again") }
+  }
+
+  init(_ error: BackupFailure) {
+    switch error.reason {
+    case .notEmpty: self.init(.cannotCreate, error.description, hint: "give an empty folder, or one with a backup")
+    case .damaged: self.init(.damagedData, error.description)
+    case .contentMissing:
+      self.init(.damageFound, error.description, hint: "run the command again; zdc-server check finds damage")
+    }
   }
 
   init(_ error: PostgresOpenError) {

@@ -21,10 +21,11 @@ enum FolderOrder {
     ],
     "ZeroDarkCloud": [[""], ["Diagnosis"], ["Compatibility"]],
     "ZDCServer": [
-      ["Settings"], ["Stores"], ["Copy"], ["Metrics"], ["Domain"], ["Coordination"], ["Events"], ["Core"], ["Middleware"],
+      ["Settings"], ["Stores"], ["Copy"], ["Metrics"], ["Domain"], ["Coordination"], ["Events"], ["Core"],
+      ["Middleware"],
       ["Routes"], [""],
     ],
-    "ZDCServerSQLite": [["", "Rows"], ["Check"]],
+    "ZDCServerSQLite": [["", "Rows"], ["Check"], ["Backup"]],
     "ZDCCommands": [["", "Terminal"], ["Files"], ["Tree"], ["Profile"], ["Export"], ["Commands"]],
     "ZeroDarkCloudTesting": [
       ["Support"], ["Canary"], ["Server"], ["Network"], ["Hostile"], ["Device"], ["Rogue"], ["World"],

@@ -178,3 +178,52 @@ import Testing
     }
   }
 }
+
+/// The object with the hashes of content, against a store that follows a script.
+@Suite struct S3HashWriterTests {
+  private static func writer(_ store: ScriptedStore) throws -> S3HashWriter {
+    let client = S3Client(
+      address: try S3Address("s3+http://blobs@127.0.0.1:\(store.port)"),
+      credentials: S3Credentials(keyID: "id", secret: "secret"), region: "r")
+    return S3HashWriter(client, key: "l/x", partBytes: 100)
+  }
+
+  private static func lines(_ store: ScriptedStore) -> [String] {
+    store.requests.map { $0.split(separator: "\r\n").first.map(String.init) ?? "" }
+  }
+
+  @Test func fewHashesAreOneRequest() async throws {
+    try await ScriptedStore.with([.answer(200, "")]) { store in
+      var writer = try Self.writer(store)
+      try await writer.append([UInt8](repeating: UInt8(ascii: "a"), count: 60))
+      try await writer.append([UInt8](repeating: UInt8(ascii: "b"), count: 40))
+      try await writer.finish()
+      #expect(store.requests.count == 1)
+      #expect(
+        store.requests.first?.hasSuffix(String(repeating: "a", count: 60) + String(repeating: "b", count: 40)) == true)
+    }
+  }
+
+  /// - An earlier process has left an upload
+  /// => it is ended; the hashes go out in parts while more arrive, and are joined
+  @Test func manyHashesAreSentInParts() async throws {
+    let old = "<List><Upload><Key>l/x</Key><UploadId>old</UploadId></Upload></List>"
+    let parts = (1...3).map { "<Part><PartNumber>\($0)</PartNumber><Size>100</Size><ETag>t\($0)</ETag></Part>" }
+    try await ScriptedStore.with([
+      .answer(200, old), .answer(204, ""), .answer(200, "<Start><UploadId>new</UploadId></Start>"), .answer(200, ""),
+      .answer(200, ""), .answer(200, ""), .answer(200, "<List>\(parts.joined())</List>"), .answer(200, "<Done/>"),
+    ]) { store in
+      var writer = try Self.writer(store)
+      try await writer.append([UInt8](repeating: UInt8(ascii: "a"), count: 150))
+      #expect(store.requests.count == 4)
+      try await writer.append([UInt8](repeating: UInt8(ascii: "b"), count: 130))
+      try await writer.finish()
+      let bodies = store.requests.filter { $0.hasPrefix("PUT") }.map { $0.suffix(100) }
+      #expect(bodies.prefix(2).map { $0.filter { $0 == "a" }.count } == [100, 50])
+      #expect(store.requests[5].filter { $0 == "b" }.count >= 80)
+      #expect(Self.lines(store)[1].contains("uploadId=old"))
+      #expect(Self.lines(store)[7].contains("uploadId=new"))
+      #expect(store.requests[7].contains("t3"))
+    }
+  }
+}

@@ -4,13 +4,18 @@ package import ZDCProtocol
 package struct BlobCopy: Sendable {
   private static let pageFiles = 1_000
 
-  private let rows: any CopyableStore
+  private let rows: any RowSource
   private let source: any BlobStore
   private let target: any BlobStore
+  private let deleted: Set<BlobID>
 
-  /// - Parameter rows: names the content.
-  package init(of rows: any CopyableStore, from source: any BlobStore, to target: any BlobStore) {
-    (self.rows, self.source, self.target) = (rows, source, target)
+  /// - Parameters:
+  ///   - rows: names the content.
+  ///   - deleted: content that is left out.
+  package init(
+    of rows: any RowSource, from source: any BlobStore, to target: any BlobStore, leavingOut deleted: Set<BlobID> = []
+  ) {
+    (self.rows, self.source, self.target, self.deleted) = (rows, source, target, deleted)
   }
 
   /// Copies what the target does not have. Damaged content is left out, and the copy continues with the next.
@@ -25,7 +30,7 @@ package struct BlobCopy: Sendable {
     var last: BlobID?
     while true {
       let page = try await page(after: last)
-      for file in page where file.root != nil {
+      for file in page where file.root != nil && !deleted.contains(file.id) {
         try Task.checkCancellation()
         if let problem = try await copy(file) { try found(file.id, problem) }
         done.done += file.cipherLength

@@ -9,7 +9,7 @@ package struct StoreCopy: Sendable {
   /// A report of more would not help.
   private static let maximumDamage = 1_000
 
-  private let source: any CopyableStore
+  private let source: any RowSource
   private let target: any CopyableStore
   /// Overrides the number of rows in a page.
   private let pageRows: Int?
@@ -17,7 +17,7 @@ package struct StoreCopy: Sendable {
 
   /// - Parameter progress: called after each page. What it throws stops the copy.
   package init(
-    from source: any CopyableStore, to target: any CopyableStore, pageRows: Int? = nil,
+    from source: any RowSource, to target: any CopyableStore, pageRows: Int? = nil,
     progress: @escaping @Sendable (CopyProgress) throws -> Void = { _ in }
   ) {
     (self.source, self.target, self.pageRows, self.progress) = (source, target, pageRows, progress)
@@ -94,7 +94,7 @@ package struct StoreCopy: Sendable {
   }
 
   private func page(
-    of store: any CopyableStore, _ table: StoredTable, after key: [StoredValue]?
+    of store: any RowSource, _ table: StoredTable, after key: [StoredValue]?
   ) async throws -> [StoredRow] {
     let limit = pageRows ?? table.pageRows
     return try await store.readRows { try $0.rows(of: table, after: key, limit: limit) }

@@ -21,7 +21,10 @@ extension ServerCore {
     do {
       for blob in try await unknown(blobs) where await coordination.claimRemoval(of: blob) { claimed.append(blob) }
       let gone = try await unknown(claimed)
-      if !gone.isEmpty { try await self.blobs.remove(gone) }
+      if !gone.isEmpty {
+        try await deletions?.note(gone.map { .content($0) })
+        try await self.blobs.remove(gone)
+      }
       outcome = .success(())
     } catch { outcome = .failure(error) }
     for blob in claimed { await coordination.releaseRemoval(of: blob) }

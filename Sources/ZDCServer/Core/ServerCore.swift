@@ -8,6 +8,8 @@ final class ServerCore: Sendable {
   let metadata: any MetadataStore
   let blobs: any BlobStore
   let coordination: any ServerCoordination
+  /// Nil if no backup of this server is ever restored, as in tests.
+  let deletions: (any DeletionLedger)?
   let clock: ServerClock
   let logger: Logger
   let hub: EventHub
@@ -51,12 +53,13 @@ final class ServerCore: Sendable {
 
   init(
     configuration: Configuration, metadata: any MetadataStore, blobs: any BlobStore,
-    coordination: any ServerCoordination, clock: ServerClock, logger: Logger
+    coordination: any ServerCoordination, deletions: (any DeletionLedger)?, clock: ServerClock, logger: Logger
   ) {
     self.configuration = configuration
     self.metadata = metadata
     self.blobs = blobs
     self.coordination = coordination
+    self.deletions = deletions
     self.clock = clock
     self.logger = logger
     let bounds = configuration.bounds

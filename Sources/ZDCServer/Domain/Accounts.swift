@@ -93,10 +93,10 @@ enum Accounts {
 
   /// A link that continues the chain as it was when the link was verified. The store checks whether it still does.
   struct Extension: Sendable {
-    fileprivate let link: IdentityLink
+    let link: IdentityLink
     fileprivate let request: AppendLinkRequest
     fileprivate let before: VerifiedIdentity
-    fileprivate let isClosed: Bool
+    let isClosed: Bool
 
     var isNewRoot: Bool { link.kind == .rotateRoot }
   }

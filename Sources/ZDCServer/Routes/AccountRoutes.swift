@@ -34,6 +34,10 @@ enum AccountRoutes {
     }
     let next = try verify()
     let now = call.now
+    if next.isClosed, let deletions = call.core.deletions {
+      let chain = try await call.read { try $0.links(of: user) }
+      try await deletions.note([.account(user, ms: now, links: chain + [next.link.bytes])])
+    }
     try await call.write([.account(user)]) { tx in
       try Accounts.append(next, user: user, device: device, now: now, in: tx)
     }

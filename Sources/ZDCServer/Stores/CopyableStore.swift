@@ -4,11 +4,15 @@ package import ZDCProtocol
 ///
 /// From ``StoredRowWriter/beginFilling(from:)`` to ``StoredRowWriter/finishFilling(lastEnvelope:)`` the store is not one
 /// that a server can use: it opens only in order to be filled further.
-package protocol CopyableStore: MetadataStore {
-  /// Runs `body` on one consistent state.
-  func readRows<T: Sendable>(_ body: @escaping @Sendable (any StoredRowReader) throws -> T) async throws -> T
+package protocol CopyableStore: MetadataStore, RowSource {
   /// Runs `body` in one transaction, which is durable when the call returns. No server may use the store.
   func fill<T: Sendable>(_ body: @escaping @Sendable (any StoredRowWriter) throws -> T) async throws -> T
+}
+
+/// What can hand over all rows of a store.
+package protocol RowSource: Sendable {
+  /// Runs `body` on one consistent state. Another call may see a later one.
+  func readRows<T: Sendable>(_ body: @escaping @Sendable (any StoredRowReader) throws -> T) async throws -> T
 }
 
 /// Reads a store row by row.
@@ -52,9 +56,9 @@ package protocol StoredFileList: Sendable {
 
 /// The large content of a store that is open.
 package struct OpenStoreFiles: StoredFileList {
-  private let store: any CopyableStore
+  private let store: any RowSource
 
-  package init(_ store: any CopyableStore) { self.store = store }
+  package init(_ store: any RowSource) { self.store = store }
 
   package func files(after id: BlobID?, limit: Int) async throws -> [StoredFile] {
     try await store.readRows { try $0.files(after: id, limit: limit) }

@@ -7,10 +7,11 @@ package final class FolderFiles: StoredFileList {
   private let queue: DatabaseQueue
 
   /// - Throws: ``StoreOpenError``.
-  package init(path: String) throws {
+  package convenience init(path: String) throws { try self.init(database: path + "/zdc.sqlite") }
+
+  init(database path: String) throws {
     var configuration = GRDB.Configuration()
     configuration.readonly = true
-    let path = path + "/zdc.sqlite"
     do { queue = try DatabaseQueue(path: path, configuration: configuration) } catch {
       throw StoreOpenError(error, path: path)
     }

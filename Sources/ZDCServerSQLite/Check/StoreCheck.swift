@@ -25,7 +25,7 @@ package struct StoreCheck {
   /// much room as they do where they are, and is then checked like that of a data folder.
   ///
   /// - Throws: ``StoreOpenError`` if the temporary folder has no room.
-  package func check(_ store: any CopyableStore) async throws -> CheckReport {
+  package func check(_ store: any RowSource) async throws -> CheckReport {
     let folder = FileManager.default.temporaryDirectory.path + "/zdc-check-\(BlobID.random().text)"
     try FileManager.default.createDirectory(
       atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
@@ -38,7 +38,7 @@ package struct StoreCheck {
     return report
   }
 
-  private func copy(_ store: any CopyableStore, to folder: String) async throws -> [CheckFinding] {
+  private func copy(_ store: any RowSource, to folder: String) async throws -> [CheckFinding] {
     let scratch = try SQLiteStore(path: folder + "/zdc.sqlite", filling: true)
     let copy = StoreCopy(from: store, to: scratch)
     progress(CheckProgress(phase: .copy, done: 0, total: 0))

@@ -48,8 +48,9 @@ final class TestServer: ServerClient {
     var stores = try TestStores.open(path)
     if let blobs { stores.blobs = blobs }
     let running = try await RunningServer.start(
-      configuration: configuration, metadata: stores.metadata, blobs: stores.blobs, clock: clock.clock,
-      logger: log.logger)
+      configuration: configuration, metadata: stores.metadata, blobs: stores.blobs,
+      deletions: TestStores.haveNoFolder ? nil : DeletionFile(path: "\(path)/\(DeletionFile.defaultName)"),
+      clock: clock.clock, logger: log.logger)
     let result: Result<T, any Error>
     do {
       result = .success(

@@ -1,0 +1,261 @@
+internal import GRDB
+package import ZDCProtocol
+package import ZDCServer
+
+#if canImport(FoundationEssentials)
+  internal import FoundationEssentials
+#else
+  internal import Foundation
+#endif
+
+/// A copy of a server's data in a folder: a SQLite database of one moment, the large content that it names, and a
+/// manifest. It has the form of a data folder, whatever stores the server has.
+package struct Backup: Sendable {
+  /// What the copy has, as one JSON object in the file `manifest.json`.
+  package struct Manifest: Codable, Sendable, Hashable {
+    package var version = 1
+    package var createdMs: UInt64
+    package var databaseBytes: UInt64
+    package var databaseSHA256: String
+    package var contents: UInt64 = 0
+    package var contentBytes: UInt64 = 0
+    /// Whether large content is in an object store, which keeps its own copies.
+    package var isContentElsewhere = false
+    /// Content that this run has added.
+    package var addedContents: UInt64 = 0
+  }
+
+  private static let pageFiles = 1_000
+
+  package let path: String
+
+  package init(path: String) { self.path = path }
+
+  private var database: String { path + "/zdc.sqlite" }
+  private var newDatabase: String { path + "/zdc.sqlite.new" }
+  private var manifestPath: String { path + "/manifest.json" }
+  private var blobs: String { path + "/blobs" }
+
+  /// Makes a backup, or brings an older one up to date. The server may run.
+  ///
+  /// - Parameters:
+  ///   - rows: a database elsewhere; nil for the one in the folder.
+  ///   - now: the time for the manifest.
+  /// - Throws: ``StoreOpenError``; ``BackupFailure``.
+  package func make(
+    of folder: String, rows: (any RowSource)?, now: UInt64, progress: @escaping @Sendable (CopyProgress) throws -> Void
+  ) async throws -> Manifest {
+    try begin()
+    if let rows { try await copy(rows, progress) } else { try snapshot(folder) }
+    try settle()
+    var manifest = try self.manifest(now: now)
+    if let owner = try ContentFolder.objectStoreOwner(of: folder) {
+      manifest.isContentElsewhere = true
+      try write(Array(owner.utf8), to: path + "/" + ContentFolder.ownerFile)
+    } else {
+      try await link(from: folder + "/blobs", &manifest, progress)
+    }
+    try rename(newDatabase, database)
+    try write(try JSONEncoder().encode(manifest).map { $0 }, to: manifestPath)
+    if !manifest.isContentElsewhere { try await removeOldContent() }
+    return manifest
+  }
+
+  private func begin() throws {
+    do {
+      try FileManager.default.createDirectory(
+        atPath: blobs, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    } catch { throw StoreOpenError(.cannotCreate, path: path) }
+    let names = try FileManager.default.contentsOfDirectory(atPath: path)
+    let isOurs = names.contains("manifest.json") || Set(names).isSubset(of: ["blobs", "zdc.sqlite.new"])
+    guard isOurs else { throw BackupFailure(.notEmpty) }
+    for suffix in ["", "-wal", "-shm", "-journal"] { try OpenFile.remove(newDatabase + suffix) }
+  }
+
+  /// Copies the database of one moment. A server that writes meanwhile is not held up.
+  private func snapshot(_ folder: String) throws {
+    guard DataFolder.exists(folder) else { throw StoreOpenError(.missing, path: folder) }
+    var configuration = GRDB.Configuration()
+    configuration.readonly = true
+    do {
+      let source = try DatabaseQueue(path: folder + "/zdc.sqlite", configuration: configuration)
+      let copy = try DatabaseQueue(path: newDatabase)
+      try source.backup(to: copy)
+      try copy.close()
+      try source.close()
+    } catch { throw StoreOpenError(error, path: folder) }
+  }
+
+  private func copy(
+    _ rows: any RowSource, _ progress: @escaping @Sendable (CopyProgress) throws -> Void
+  ) async throws {
+    let target = try SQLiteStore(path: newDatabase, filling: true)
+    let copy = StoreCopy(from: rows, to: target, progress: progress)
+    guard try await copy.copyRows().isEmpty else { throw BackupFailure(.damaged) }
+    try await copy.finish()
+    try await target.close()
+  }
+
+  /// Removes uploads that have not been committed: their files still change. Leaves one file, for the hash.
+  private func settle() throws {
+    do {
+      let queue = try DatabaseQueue(path: newDatabase)
+      try queue.writeWithoutTransaction { db in
+        try db.execute(sql: "DELETE FROM parts; DELETE FROM blobs WHERE state < 2")
+        try db.execute(sql: "PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL")
+      }
+      try queue.close()
+    } catch { throw StoreOpenError(error, path: newDatabase) }
+    try OpenFile(newDatabase, .read).synchronize()
+  }
+
+  private func manifest(now: UInt64) throws -> Manifest {
+    let (digest, bytes) = try Self.digest(of: newDatabase)
+    return Manifest(createdMs: now, databaseBytes: bytes, databaseSHA256: digest)
+  }
+
+  static func digest(of path: String) throws -> (text: String, bytes: UInt64) {
+    let file = try OpenFile(path, .read)
+    let size = try file.size()
+    var digest = StreamDigest()
+    for start in stride(from: 0, to: size, by: 1 << 20) {
+      digest.update(try file.read(at: start, count: Int(min(size - start, 1 << 20))))
+    }
+    return (digest.text, size)
+  }
+
+  // MARK: - Content
+
+  private func eachFile(in database: String, _ body: (StoredFile) throws -> Void) async throws {
+    let rows = try FolderFiles(database: database)
+    var last: BlobID?
+    while true {
+      let page = try await rows.files(after: last, limit: Self.pageFiles)
+      for file in page { try body(file) }
+      guard let end = page.last else { return }
+      last = end.id
+    }
+  }
+
+  /// Content never changes once a commit has attached it, so that the copy can be the same file.
+  private func link(
+    from source: String, _ manifest: inout Manifest, _ progress: (CopyProgress) throws -> Void
+  ) async throws {
+    var result = manifest
+    try await eachFile(in: newDatabase) { file in
+      var isNew = false
+      for suffix in ["leaves", "content"] {
+        let name = "/\(file.id.text).\(suffix)"
+        guard !FileManager.default.fileExists(atPath: blobs + name) else { continue }
+        isNew = true
+        try add(source + name, as: blobs + name)
+      }
+      result.contents += 1
+      result.contentBytes += file.cipherLength
+      if isNew { result.addedContents += 1 }
+      try progress(CopyProgress(phase: .content, done: result.contentBytes, total: 0))
+    }
+    try OpenFile(blobs, .folder).synchronize()
+    manifest = result
+  }
+
+  private func add(_ source: String, as target: String) throws {
+    do { return try OpenFile.link(source, to: target) } catch let failure as OpenFile.Failure where failure.isMissing {
+      throw BackupFailure(.contentMissing)
+    } catch {
+      // Another file system, or one without links.
+      let partial = target + ".new"
+      try OpenFile.remove(partial)
+      try FileManager.default.copyItem(atPath: source, toPath: partial)
+      try OpenFile(partial, .read).synchronize()
+      try rename(partial, target)
+    }
+  }
+
+  private func removeOldContent() async throws {
+    let rows = try FolderFiles(database: database)
+    let names = try FileManager.default.contentsOfDirectory(atPath: blobs)
+    for start in stride(from: 0, to: names.count, by: Self.pageFiles) {
+      let page = names[start..<min(start + Self.pageFiles, names.count)]
+      let ids = page.map { name in name.split(separator: ".").first.flatMap { BlobID(text: $0) } }
+      let known = try await rows.knownFiles(ids.compactMap { $0 })
+      for (name, id) in zip(page, ids) where id.map({ !known.contains($0) }) ?? true {
+        try OpenFile.remove("\(blobs)/\(name)")
+      }
+    }
+  }
+
+  // MARK: - Files
+
+  private func rename(_ old: String, _ new: String) throws {
+    try OpenFile.rename(old, to: new)
+    try OpenFile(path, .folder).synchronize()
+  }
+
+  private func write(_ bytes: [UInt8], to target: String) throws {
+    try OpenFile.remove(target + ".new")
+    let file = try OpenFile(target + ".new", .create)
+    try file.write(bytes, at: 0)
+    try file.synchronize()
+    try rename(target + ".new", target)
+  }
+}
+
+// Reading a backup.
+extension Backup {
+  /// Returns the manifest of a backup whose database is the one that it names.
+  ///
+  /// - Throws: ``StoreOpenError`` if there is none; ``BackupFailure`` if the database is another one.
+  package func verifiedManifest() throws -> Manifest {
+    guard let bytes = FileManager.default.contents(atPath: manifestPath) else {
+      throw StoreOpenError(.missing, path: path)
+    }
+    guard let manifest = try? JSONDecoder().decode(Manifest.self, from: bytes), manifest.version == 1 else {
+      throw BackupFailure(.damaged)
+    }
+    let (digest, size) = try Self.digest(of: database)
+    guard digest == manifest.databaseSHA256, size == manifest.databaseBytes else { throw BackupFailure(.damaged) }
+    return manifest
+  }
+
+  /// Verifies every hash of a backup.
+  package func check(
+    found: @escaping (CheckFinding) -> Void, progress: @escaping (CheckProgress) -> Void
+  ) throws -> CheckReport {
+    _ = try verifiedManifest()
+    return try DataFolder.check(path: path, found: found, progress: progress)
+  }
+
+  /// Runs `body` with the rows of the backup, brought to this version's form in a temporary copy.
+  package func withRows<T>(_ body: (any RowSource) async throws -> T) async throws -> T {
+    let folder = FileManager.default.temporaryDirectory.path + "/zdc-restore-\(BlobID.random().text)"
+    try FileManager.default.createDirectory(
+      atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    try FileManager.default.copyItem(atPath: database, toPath: folder + "/zdc.sqlite")
+    let store = try SQLiteStore(path: folder + "/zdc.sqlite")
+    let result: Result<T, any Error>
+    do { result = .success(try await body(store)) } catch { result = .failure(error) }
+    try await store.close()
+    return try result.get()
+  }
+
+  package func contentStore() throws -> FolderBlobStore { try FolderBlobStore(folder: blobs) }
+}
+
+/// Why a backup cannot be made or used.
+package struct BackupFailure: Error, CustomStringConvertible {
+  package enum Reason: Sendable { case notEmpty, damaged, contentMissing }
+
+  package let reason: Reason
+
+  init(_ reason: Reason) { self.reason = reason }
+
+  package var description: String {
+    switch reason {
+    case .notEmpty: "the folder has something other than a backup"
+    case .damaged: "the database is not the one that the manifest names, or is damaged"
+    case .contentMissing: "content was missing, or was removed while the backup ran"
+    }
+  }
+}

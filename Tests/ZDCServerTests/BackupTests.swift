@@ -1,0 +1,159 @@
+import Foundation
+import Testing
+import ZDCProtocol
+import ZDCServer
+import ZDCServerSQLite
+
+/// `zdc-server backup` and `restore`; `scripts/backup.txt` of the command tests restores under devices that are ahead.
+@Suite(.needsFolder) struct BackupTests {
+  private static func withFolders(_ body: (_ backup: String, _ restored: String) async throws -> Void) async throws {
+    let folders = (TestServer.newFolder(), TestServer.newFolder())
+    defer {
+      TestServer.remove(folders.0)
+      TestServer.remove(folders.1)
+    }
+    try await body(folders.0, folders.1)
+  }
+
+  private static func backUp(_ folder: String, of data: String, _ more: [String] = []) async throws {
+    let run = try await ServerProcess.run(["backup", folder, "--data", data] + more)
+    #expect(run.status == 0, "\(run.output)")
+  }
+
+  /// - After the backup, a user closes their account, and one deletes a large file that is then collected
+  /// => restored with the list of deletions, the account is closed, and the file's bytes are gone
+  @Test func deletionsAreRepeated() async throws {
+    try await Self.withFolders { (backup, restored) async throws in
+      try await TestServer.run {
+        $0.bounds.retentionMs = 0
+      } _: { (server: TestServer) async throws in
+        let (leaver, leaverToken) = try await server.newAccount()
+        let (account, token) = try await server.newAccount()
+        var zone = account.home
+        let large = [BlobTests.Large(70_000), BlobTests.Large(80_000)]
+        let records = large.map { zone.record(.random(), content: $0.field) }
+        for (content, record) in zip(large, records) {
+          try await server.upload(content, record.fields.node, zone, token: token)
+        }
+        try await server.put(records, in: &zone, token: token)
+        try await Self.backUp(backup, of: server.folder)
+        let link = AppendLinkRequest(link: WireBytes(try leaver.closing().bytes))
+        _ = try await server.sendJSON(.POST, Routes.links, link, token: leaverToken).expect(201)
+        try await server.delete(records[0].fields.node, in: &zone, token: token)
+        server.clock.advance(ms: 1_000)
+        try await server.server.collect()
+        let list = server.folder + "/" + DeletionFile.defaultName
+        let run = try await ServerProcess.run(["restore", backup, "--to-data", restored, "--deletions", list])
+        #expect(run.status == 0, "\(run.output)")
+        #expect(run.output.contains("; 1 accounts closed again\n"))
+        let findings = try DataFolder.check(path: restored).findings.map(\.description)
+        #expect(findings == ["damage blobFileMissing blob=\(large[0].blob.text): the file is missing"])
+        try await TestServer.run(in: restored) { (server: TestServer) async throws in
+          #expect(try await server.store.read { try $0.user(leaver.userID)?.isClosed } == true)
+          _ = try await server.zones(token: token)
+          #expect(try await server.send(.GET, Routes.zones, token: leaverToken).status == 401)
+        }
+      }
+    }
+  }
+
+  /// - A server over PostgreSQL is backed up while it runs, and changes afterwards
+  /// => the backup is sound and has the state of before; it is restored into a folder
+  @Test func aDatabaseIsBackedUpWhileItIsServed() async throws {
+    let url = try TestPostgres.shared().newDatabase()
+    let data = TestServer.newFolder()
+    defer { TestServer.remove(data) }
+    try await Self.withFolders { (backup, restored) async throws in
+      let server = try await ServerProcess.serve(folder: data, ["--database", url])
+      let (account, token) = try await server.newAccount()
+      var zone = account.home
+      let large = BlobTests.Large(300_000)
+      let record = zone.record(.random(), content: large.field)
+      try await server.upload(large, record.fields.node, zone, token: token)
+      try await server.put([record], in: &zone, token: token)
+      let before = try await server.page(zone.zone, token: token).expect(200).bytes
+      let unfinished = BlobTests.Large(200_000)
+      _ = try await server.ticket(unfinished, .random(), zone, token: token).expect(201)
+      _ = try await server.part(0, of: unfinished, token: token).expect(204)
+      try await Self.backUp(backup, of: data, ["--database", url])
+      try await server.put([zone.record(.random())], in: &zone, token: token)
+      #expect(await server.stop() == 0)
+      let verify = try await ServerProcess.run(["verify", backup])
+      #expect(verify.status == 0, "\(verify.output)")
+      let run = try await ServerProcess.run(["restore", backup, "--to-data", restored])
+      #expect(run.status == 0, "\(run.output)")
+      #expect(try DataFolder.check(path: restored).findings == [])
+      let again = try await ServerProcess.serve(folder: restored)
+      #expect(try await again.page(zone.zone, token: token).expect(200).bytes == before)
+      let content = try await again.content(large.blob, of: record.fields.node, in: zone, token: token)
+      #expect(content.bytes == large.bytes)
+      #expect(await again.stop() == 0)
+    }
+    try TestPostgres.shared().remove(url)
+  }
+
+  /// - A file is deleted and collected between two backups into one folder
+  /// => the second backup does not have it, and is sound
+  @Test func aBackupIsBroughtUpToDate() async throws {
+    try await Self.withFolders { (backup, _) async throws in
+      try await TestServer.run {
+        $0.bounds.retentionMs = 0
+      } _: { (server: TestServer) async throws in
+        let (account, token) = try await server.newAccount()
+        var zone = account.home
+        let large = BlobTests.Large(70_000)
+        let record = zone.record(.random(), content: large.field)
+        try await server.upload(large, record.fields.node, zone, token: token)
+        try await server.put([record], in: &zone, token: token)
+        try await Self.backUp(backup, of: server.folder)
+        let file = "\(backup)/blobs/\(large.blob.text).content"
+        #expect(try TestServer.bytes(of: file) == large.bytes)
+        try await server.delete(record.fields.node, in: &zone, token: token)
+        server.clock.advance(ms: 1_000)
+        try await server.server.collect()
+        #expect(try TestServer.bytes(of: file) == large.bytes, "the backup keeps what the server removes")
+        try await Self.backUp(backup, of: server.folder)
+        #expect(!FileManager.default.fileExists(atPath: file))
+        #expect(try DataFolder.check(path: backup).findings == [])
+      }
+    }
+  }
+
+  @Test func aListOfDeletionsIsReadAsWritten_andRefusedIfItIsNone() async throws {
+    let path = TestServer.newFolder()
+    defer { TestServer.remove(path) }
+    let file = DeletionFile(path: path)
+    let user = try TestAccount()
+    let deletions: [Deletion] = [
+      .content(.random()), .account(user.userID, ms: 7, links: [user.genesis.bytes, try user.closing().bytes]),
+    ]
+    for deletion in deletions { try await file.note([deletion]) }
+    func read() async throws -> [Deletion] {
+      var found: [Deletion] = []
+      try await DeletionFile.forEach(in: path) { found.append($0) }
+      return found
+    }
+    #expect(try await read() == deletions)
+    let bytes = try TestServer.bytes(of: path)
+    try TestServer.write(Array(bytes.dropLast(9)), to: path)
+    #expect(try await read() == [deletions[0]], "a crash has cut the last line")
+    try TestServer.write(Array("something\n".utf8), to: path)
+    await #expect(throws: StoreOpenError.self) { try await read() }
+  }
+
+  /// - The list names the chain of an account with a link that its owner did not sign
+  /// => nothing is closed
+  @Test func aForgedClosingIsRefused() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      let (victim, _) = try await server.newAccount()
+      let (other, _) = try await server.newAccount()
+      let replay = DeletionReplay(in: server.store)
+      let links = [victim.genesis.bytes, try other.closing().bytes]
+      await #expect(throws: ZDCSecurityError.self) {
+        try await replay.closeAccount(victim.userID, ms: 1, links: links)
+      }
+      #expect(try await replay.closeAccount(victim.userID, ms: 1, links: [victim.genesis.bytes]) == false)
+      #expect(try await server.store.read { try $0.user(victim.userID)?.isClosed } == false)
+    }
+  }
+}
