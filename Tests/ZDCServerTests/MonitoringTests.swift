@@ -1,0 +1,52 @@
+import Foundation
+import Testing
+import ZDCProtocol
+import ZDCServer
+
+/// The alerts and the board in packaging/monitoring name what `/metrics` has.
+@Suite struct MonitoringTests {
+  private static let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    .deletingLastPathComponent().appending(path: "packaging/monitoring")
+
+  private static func text(_ name: String) throws -> String {
+    try String(contentsOf: folder.appending(path: name), encoding: .utf8)
+  }
+
+  private static func names(in text: String) -> Set<String> {
+    Set(text.matches(of: /\bzdc_[a-z_]+/).map { String($0.output) })
+  }
+
+  @Test(arguments: ["alerts.yaml", "grafana.json"]) func everyMetricExists(_ file: String) async throws {
+    let named = Self.names(in: try Self.text(file))
+    #expect(named.count >= 3)
+    try await TestServer.run { (server: TestServer) async throws in
+      _ = try await server.newAccount()
+      let metrics = String(decoding: try await server.send(.GET, Routes.metrics).expect(200).bytes, as: UTF8.self)
+      let lines = metrics.split(separator: "\n").filter { $0.hasPrefix("# TYPE ") }
+      #expect(named.subtracting(lines.map { String($0.split(separator: " ")[2]) }) == [])
+      let labels = try #require(metrics.firstMatch(of: /zdc_requests_total\{(.*)\}/)).output.1
+      #expect(labels.matches(of: /([a-z]+)=/).map { String($0.output.1) } == ["route", "method", "status"])
+    }
+  }
+
+  /// - An alert or panel selects or groups by a label
+  /// => it is one that Prometheus adds, or one of `zdc_requests_total`
+  @Test(arguments: ["alerts.yaml", "grafana.json"]) func everyLabelExists(_ file: String) throws {
+    let text = try Self.text(file)
+    let grouped = text.matches(of: /\b(?:by|on) \(([a-z]+)\)/).map { String($0.output.1) }
+    let selected = text.matches(of: /zdc_[a-z_]+\{([a-z]+)[=!]/).map { String($0.output.1) }
+    #expect(!grouped.isEmpty && !selected.isEmpty)
+    #expect(Set(grouped + selected).isSubset(of: ["instance", "route", "method", "status"]))
+  }
+
+  /// The board covers every metric, so that a new one is not forgotten.
+  @Test func theBoardShowsEveryMetric() async throws {
+    let board = try Self.text("grafana.json")
+    #expect(try JSONSerialization.jsonObject(with: Data(board.utf8)) is [String: Any])
+    try await TestServer.run { (server: TestServer) async throws in
+      let metrics = String(decoding: try await server.send(.GET, Routes.metrics).expect(200).bytes, as: UTF8.self)
+      let all = metrics.split(separator: "\n").filter { $0.hasPrefix("# TYPE ") }.map { $0.split(separator: " ")[2] }
+      #expect(Set(all.map(String.init)).subtracting(Self.names(in: board)) == [])
+    }
+  }
+}
