@@ -70,7 +70,7 @@ package final class SQLiteStore: MetadataStore {
   private static func prepare(_ pool: DatabasePool, version: Int, filling: Bool) throws {
     try pool.writeWithoutTransaction { db in
       guard try filling || !SQLiteRows.isBeingFilled(db) else {
-        throw StoreOpenError(.other("it is not complete; run zdc-server migrate again"), path: pool.path)
+        throw StoreOpenError.incomplete(pool.path)
       }
       try Schema.migrate(db, from: version)
       // NB: a pool sets NORMAL itself while it opens. Only FULL makes acknowledged writes durable, so it is set last
@@ -207,6 +207,10 @@ package struct StoreOpenError: Error, CustomStringConvertible {
     case .SQLITE_BUSY, .SQLITE_LOCKED: reason = .inUse
     default: reason = .other(error.resultCode.description)
     }
+  }
+
+  static func incomplete(_ path: String) -> StoreOpenError {
+    StoreOpenError(.other("it is not complete; run zdc-server migrate again"), path: path)
   }
 
   package var description: String {

@@ -210,6 +210,29 @@ import ZDCServerSQLite
 
   // MARK: - Refusals and damage
 
+  /// - A copy from another source has begun in a folder
+  /// => neither a server nor the check uses the folder, and this source is not mixed into it
+  @Test func anUnfinishedFolderIsRefused() async throws {
+    try await World.with { world in
+      try await Self.withFolders { (path, _) async throws in
+        try await Self.beginFilling(path)
+        let serve = try await ServerProcess.run(["serve", "--data", path, "--listen", "127.0.0.1:0"])
+        #expect(serve.status == 70)
+        let check = try await ServerProcess.run(["check", "--data", path])
+        #expect((check.status, check.output) == (70, ""))
+        let migrate = try await ServerProcess.run(["migrate", "--from-data", world.folder, "--to-data", path])
+        #expect(migrate.status == 73)
+      }
+    }
+  }
+
+  /// Gives up the folder's lock when it returns.
+  private static func beginFilling(_ path: String) async throws {
+    let folder = try DataFolder(path: path, filling: true)
+    try await folder.metadata.fill { try $0.beginFilling(from: [1]) }
+    try await folder.metadata.close()
+  }
+
   @Test func aDamagedBlobIsNamed_andTheOthersAreCopied() async throws {
     try await World.with { world in
       let (large, small) = (world.fixture.large, world.fixture)

@@ -37,6 +37,7 @@ extension DataFolder {
     configuration.label = "zdc.server.check"
     do {
       var queue = try DatabaseQueue(path: database, configuration: configuration)
+      guard try !queue.read(SQLiteRows.isBeingFilled) else { throw StoreOpenError.incomplete(database) }
       if version < Schema.version { queue = try migratedCopy(of: queue) }
       // Without a transaction: a damaged page would end it, and with it the rest of the check. There is no writer.
       let report = try ReplayScratch.with { scratch in
@@ -48,6 +49,8 @@ extension DataFolder {
       }
       try queue.close()
       return report
+    } catch let error as StoreOpenError {
+      throw error
     } catch StoreError.damaged {
       throw StoreOpenError(.damaged, path: database)
     } catch { throw StoreOpenError(error, path: database) }
