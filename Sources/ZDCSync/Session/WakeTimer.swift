@@ -8,7 +8,7 @@ package final class WakeTimer: Sendable {
     var task: Task<Void, Never>
   }
 
-  /// What may have work.
+  /// The part of the engine that may have work to do.
   enum Due: Sendable, Equatable {
     case everything
     /// The queues of these zones.

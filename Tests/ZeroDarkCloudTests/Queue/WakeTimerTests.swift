@@ -3,7 +3,7 @@ import ZDCSupport
 
 @testable import ZDCSync
 
-/// What a wakeup of the engine is for: everything, or the queues of some zones.
+/// A wakeup of the engine concerns everything, or the queues of some zones.
 @Suite("Wakeups") struct WakeTimerTests {
   private let wake = WakeTimer(time: EngineClock())
 
