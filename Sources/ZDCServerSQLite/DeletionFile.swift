@@ -26,31 +26,52 @@ package final class DeletionFile: DeletionLedger {
     try turn.withLock { _ in
       let isNew = !FileManager.default.fileExists(atPath: path)
       let file = try OpenFile(path, .create)
-      try file.write(Array(text.utf8), at: try file.size())
+      let size = try file.size()
+      // An empty line after a line that a crash has cut says so.
+      let isCut = try size > 0 && file.read(at: size - 1, count: 1) != Array("\n".utf8)
+      try file.write(Array(((isCut ? "\n\n" : "") + text).utf8), at: size)
       try file.synchronize()
       if isNew { try OpenFile(URL(fileURLWithPath: path).deletingLastPathComponent().path, .folder).synchronize() }
     }
   }
 
-  /// Calls `body` with all deletions in order. A last line that a crash has cut is left out.
+  /// Calls `body` with all deletions in order, without lines that a crash has cut. The server had not deleted yet what they
+  /// name.
   ///
   /// - Throws: ``StoreOpenError`` if the file is not a ledger.
   package static func forEach(in path: String, _ body: (Deletion) async throws -> Void) async throws {
     guard FileManager.default.fileExists(atPath: path) else { throw StoreOpenError(.missing, path: path) }
+    // A line counts when the next one shows that it is whole.
+    var last: ArraySlice<UInt8> = []
+    func take(_ line: ArraySlice<UInt8>) async throws {
+      defer { last = line }
+      guard !last.isEmpty, !line.isEmpty else { return }
+      try await body(try parsed(last, path))
+    }
+    try await forEachLine(in: path, take)
+    if !last.isEmpty { try await body(try parsed(last, path)) }
+  }
+
+  private static func parsed(_ line: ArraySlice<UInt8>, _ path: String) throws -> Deletion {
+    guard let deletion = deletion(String(decoding: line, as: UTF8.self)) else {
+      throw StoreOpenError(.damaged, path: path)
+    }
+    return deletion
+  }
+
+  /// Calls `body` with all lines that have an end.
+  private static func forEachLine(in path: String, _ body: (ArraySlice<UInt8>) async throws -> Void) async throws {
     let file = try OpenFile(path, .read)
-    var (rest, offset): ([UInt8], UInt64) = ([], 0)
     let size = try file.size()
-    while offset < size {
-      let count = Int(min(size - offset, 1 << 20))
-      rest += try file.read(at: offset, count: count)
-      offset += UInt64(count)
-      while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
-        guard let deletion = deletion(String(decoding: rest[..<end], as: UTF8.self)) else {
-          throw StoreOpenError(.damaged, path: path)
-        }
-        rest.removeFirst(end + 1)
-        try await body(deletion)
+    var rest: [UInt8] = []
+    for offset in stride(from: 0, to: size, by: 1 << 20) {
+      rest += try file.read(at: offset, count: Int(min(size - offset, 1 << 20)))
+      var start = rest.startIndex
+      while let end = rest[start...].firstIndex(of: UInt8(ascii: "\n")) {
+        try await body(rest[start..<end])
+        start = end + 1
       }
+      rest.removeFirst(start)
     }
   }
 

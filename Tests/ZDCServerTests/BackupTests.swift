@@ -119,6 +119,28 @@ import ZDCServerSQLite
     }
   }
 
+  /// - A first backup was killed, and its folder has files that are not complete; another folder has a server's data
+  /// => the backup is made in the first one; the second one is refused
+  @Test func aKilledFirstBackupIsMadeAgain_butNotInADataFolder() async throws {
+    try await Self.withFolders { (backup, other) async throws in
+      try await TestServer.run { (server: TestServer) async throws in
+        _ = try await server.newAccount()
+        for folder in [backup, other] {
+          try FileManager.default.createDirectory(atPath: folder + "/blobs", withIntermediateDirectories: true)
+        }
+        for name in ["zdc.sqlite.new", "zdc.sqlite.new-wal", "manifest.json.new"] {
+          try TestServer.write(Array("part".utf8), to: "\(backup)/\(name)")
+        }
+        try await Self.backUp(backup, of: server.folder)
+        #expect(try DataFolder.check(path: backup).findings == [])
+        try TestServer.write(Array("data".utf8), to: other + "/zdc.sqlite")
+        let refused = try await ServerProcess.run(["backup", other, "--data", server.folder])
+        #expect(refused.status == 73, "\(refused.output)")
+        #expect(try TestServer.bytes(of: other + "/zdc.sqlite") == Array("data".utf8))
+      }
+    }
+  }
+
   @Test func aListOfDeletionsIsReadAsWritten_andRefusedIfItIsNone() async throws {
     let path = TestServer.newFolder()
     defer { TestServer.remove(path) }
@@ -137,6 +159,10 @@ import ZDCServerSQLite
     let bytes = try TestServer.bytes(of: path)
     try TestServer.write(Array(bytes.dropLast(9)), to: path)
     #expect(try await read() == [deletions[0]], "a crash has cut the last line")
+    try await file.note([deletions[1]])
+    #expect(try await read() == deletions, "the list continues after the line that was cut")
+    for _ in 0..<2 { try await file.note([deletions[0]]) }
+    #expect(try await read() == deletions + [deletions[0], deletions[0]])
     try TestServer.write(Array("something\n".utf8), to: path)
     await #expect(throws: StoreOpenError.self) { try await read() }
   }

@@ -1,6 +1,6 @@
 package import ZDCProtocol
 
-/// What is wrong with stored content.
+/// A defect of stored content.
 package enum BlobProblem: Sendable, Hashable {
   case missing
   /// The bytes of a leaf do not have the hash that is stored for it.

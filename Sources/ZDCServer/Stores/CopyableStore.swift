@@ -9,7 +9,7 @@ package protocol CopyableStore: MetadataStore, RowSource {
   func fill<T: Sendable>(_ body: @escaping @Sendable (any StoredRowWriter) throws -> T) async throws -> T
 }
 
-/// What can hand over all rows of a store.
+/// A source of all rows of a store.
 package protocol RowSource: Sendable {
   /// Runs `body` on one consistent state. Another call may see a later one.
   func readRows<T: Sendable>(_ body: @escaping @Sendable (any StoredRowReader) throws -> T) async throws -> T

@@ -11,7 +11,7 @@ package import ZDCServer
 /// A copy of a server's data in a folder: a SQLite database of one moment, the large content that it names, and a
 /// manifest. It has the form of a data folder, whatever stores the server has.
 package struct Backup: Sendable {
-  /// What the copy has, as one JSON object in the file `manifest.json`.
+  /// Describes the copy, as one JSON object in the file `manifest.json`.
   package struct Manifest: Codable, Sendable, Hashable {
     package var version = 1
     package var createdMs: UInt64
@@ -55,8 +55,9 @@ package struct Backup: Sendable {
     } else {
       try await link(from: folder + "/blobs", &manifest, progress)
     }
+    // The manifest comes first, because it marks the folder as a backup: after a kill, the next run may continue.
+    try write(Array(try JSONEncoder().encode(manifest)), to: manifestPath)
     try rename(newDatabase, database)
-    try write(try JSONEncoder().encode(manifest).map { $0 }, to: manifestPath)
     if !manifest.isContentElsewhere { try await removeOldContent() }
     return manifest
   }
@@ -67,9 +68,14 @@ package struct Backup: Sendable {
         atPath: blobs, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
     } catch { throw StoreOpenError(.cannotCreate, path: path) }
     let names = try FileManager.default.contentsOfDirectory(atPath: path)
-    let isOurs = names.contains("manifest.json") || Set(names).isSubset(of: ["blobs", "zdc.sqlite.new"])
-    guard isOurs else { throw BackupFailure(.notEmpty) }
+    guard names.contains("manifest.json") || names.allSatisfy(isOfFirstRun) else { throw BackupFailure(.notEmpty) }
     for suffix in ["", "-wal", "-shm", "-journal"] { try OpenFile.remove(newDatabase + suffix) }
+  }
+
+  /// Whether a first run that was killed may have left the file. A data folder always has `zdc.sqlite`, too.
+  private func isOfFirstRun(_ name: String) -> Bool {
+    let names = ["blobs", "manifest.json.new", ContentFolder.ownerFile, ContentFolder.ownerFile + ".new"]
+    return names.contains(name) || name.hasPrefix("zdc.sqlite.new")
   }
 
   /// Copies the database of one moment. A server that writes meanwhile is not held up.
