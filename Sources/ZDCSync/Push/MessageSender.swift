@@ -39,9 +39,13 @@ struct MessageSender: Sendable {
   /// Returns the deliveries of which the log says that their recipients have the message.
   private func served(_ due: [OperationRow]) async throws -> [OperationRow] {
     try await session.database.asyncRead { transaction in
-      try due.filter { delivery in
+      var served: [Int64: Set<UserID>] = [:]
+      return try due.filter { delivery in
         guard let user = delivery.recipient, let node = delivery.node else { return false }
-        return try transaction.nodes.node(id: node)?.unused?.served.contains(user) ?? false
+        // Once for each message: a record of many recipients is long.
+        let known = try served[node] ?? Set(transaction.nodes.node(id: node)?.unused?.served ?? [])
+        served[node] = known
+        return known.contains(user)
       }
     }
   }

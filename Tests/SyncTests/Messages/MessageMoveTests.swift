@@ -12,7 +12,7 @@ import ZeroDarkCloudTesting
 struct MessageMoveTests {
   typealias Pair = MessageTests.Pair
 
-  /// Bob has a message in the inbox of both of his devices.
+  /// Gives Bob a message, which is in the inbox on both of his devices.
   private struct Stage {
     let pair: Pair
     let tablet: TestDevice
