@@ -34,7 +34,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup install uninstall release check-container build test test-postgres test-s3 example todo todo-test todo-check test-browser snippets api docs sentences check-apple test-long test-tsan lint format demo fuzz bench coverage clean
+.PHONY: help setup install uninstall release check-container build test test-postgres test-in-postgres check-apple-stubs test-s3 example todo todo-test todo-check test-browser snippets api docs sentences check-apple test-long test-tsan lint format demo fuzz bench coverage clean
 
 SWIFT ?= swift
 FORMATTED := Sources Tests Benchmarks Examples/Minimal/Sources Examples/Minimal/Package.swift \
@@ -63,7 +63,7 @@ ifdef FILTER
 else
 	$(SWIFT) test --skip-build $(SOME) --skip SyncTests --skip CommandTests
 	ZDC_TEST_STORE=memory $(SWIFT) test --skip-build $(SOME) --filter ZDCServerTests
-	ZDC_TEST_STORE=postgres $(SWIFT) test --skip-build $(FEW) --filter ZDCServerTests
+	+@$(MAKE) --jobs 2 --keep-going $(PIECES) test-in-postgres check-apple-stubs
 	$(SWIFT) test --skip-build $(FEW) --filter SyncTests
 	$(SWIFT) test --skip-build $(FEW) --filter CommandTests
 	@Scripts/check-api
@@ -72,13 +72,20 @@ else
 	@Scripts/check-snippets
 	@Scripts/check-install
 	@Scripts/check-release
-	@Scripts/check-apple
 	@Scripts/docs
 endif
 	@Scripts/check-vectors
 
-test-postgres: build
-	ZDC_TEST_STORE=postgres $(SWIFT) test --skip-build $(FEW) --filter ZDCServerTests
+# Both leave a core idle, so `test` runs them side by side, with the output of each in one piece where make can do that.
+PIECES = $(shell $(MAKE) --help | grep -e --output-sync >/dev/null && echo --output-sync=target)
+
+test-in-postgres:
+	ZDC_TEST_STORE=postgres $(SWIFT) test --skip-build --ignore-lock $(FEW) --filter ZDCServerTests
+
+check-apple-stubs:
+	@Scripts/check-apple
+
+test-postgres: build test-in-postgres
 
 example: build
 	@Scripts/example
@@ -102,8 +109,7 @@ snippets: build
 api: setup
 	@Scripts/check-api
 
-check-apple: build
-	@Scripts/check-apple
+check-apple: build check-apple-stubs
 
 docs: setup
 	@SWIFT=$(SWIFT) Scripts/docs
