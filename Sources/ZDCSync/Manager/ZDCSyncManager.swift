@@ -176,14 +176,13 @@ public final class ZDCSyncManager: Sendable {
     let session = SyncSession(
       localUser: row, localUserID: localUserID, appTreeID: config.primaryTreeID,
       database: database.rwDatabaseConnection, api: api,
-      currentKeys: Locked(try await users.keys(for: userID)),
+      keys: try await users.keys(for: userID),
       identities: IdentityStore(database: database.rwDatabaseConnection, api: api, now: config.clock),
       fetchIdentity: { [users] in try await users.refreshIdentity(of: userID, known: $0) },
       delegate: { [delegateBox, hub] in DelegateProxy(delegateBox.value, hub.nodes) }, now: config.clock,
       time: config.engineClock, logger: config.logger, events: SyncEvents(localUserID: localUserID, hub: hub),
       activity: SyncActivity(localUserID: localUserID, treeID: config.primaryTreeID) { [weak self] in self?.post($0) },
-      progress: UploadProgress(localUserID: localUserID, manager: progress), handOver: handOver,
-      retriedFrozen: Locked([]), newZones: Locked([]))
+      progress: UploadProgress(localUserID: localUserID, manager: progress), handOver: handOver)
     let made = SyncScheduler(session: session)
     return engines.withLock { engines in
       if let known = engines[localUserID], known.session.localUser == row { return known }

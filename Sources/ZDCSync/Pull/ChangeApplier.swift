@@ -196,11 +196,7 @@ package struct ChangeApplier {
   // MARK: New nodes
 
   private mutating func insert(_ opened: OpenedRecord, _ item: PageContents.Record, parent: NodeRow) throws {
-    try MessageGaps(session: session, transaction: transaction, zone: zoneRow).note(opened)
-    if try ProfileChange(session: session, transaction: transaction, zone: zoneRow).apply(opened) { return }
-    if MessageGaps.concern(zoneRow), opened.secrets.received?.isPlaceholder ?? false {
-      return try deletePlaceholder(opened.record.fields.node)
-    }
+    if MessageGaps.concern(zoneRow), try applyMessage(opened) { return }
     var row = NodeRow(
       opened, item, uuid: UUIDv7.make(atMs: session.now()), zone: zoneRow.id, parent: parent.id,
       depth: parent.depth + 1)
@@ -220,6 +216,17 @@ package struct ChangeApplier {
     try announceNew(row)
   }
 
+  /// Applies what a record of the inbox says about a message.
+  ///
+  /// - Returns: Whether apps do not see the node: it has a profile, or is a placeholder.
+  private func applyMessage(_ opened: OpenedRecord) throws -> Bool {
+    try MessageGaps(session: session, transaction: transaction, zone: zoneRow).note(opened)
+    if try ProfileChange(session: session, transaction: transaction, zone: zoneRow).apply(opened) { return true }
+    guard opened.secrets.received?.isPlaceholder ?? false else { return false }
+    try deletePlaceholder(opened.record.fields.node)
+    return true
+  }
+
   func absorb(_ opened: OpenedRecord, _ item: PageContents.Record, into row: inout NodeRow) {
     row.absorb(opened, item)
     keepOwnWord(&row, opened)
@@ -228,7 +235,7 @@ package struct ChangeApplier {
   /// Only the user's own devices, which have verified a message, say where it comes from. Other members of a shared branch
   /// can write anything.
   private func keepOwnWord(_ row: inout NodeRow, _ opened: OpenedRecord) {
-    if opened.record.fields.writer != session.user { row.unused?.received = nil }
+    if row.unused?.received != nil, opened.record.fields.writer != session.user { row.unused?.received = nil }
   }
 
   /// Deletes the placeholder of a burned message, which apps do not see. The device that put it has not deleted it yet.
@@ -253,6 +260,7 @@ package struct ChangeApplier {
   ///
   /// - Returns: Whether the app has been notified, or will be when the zone's root is read.
   private mutating func mount(_ row: NodeRow) throws -> Bool {
+    guard row.pointer != nil else { return false }
     let mounting = Mounting(session: session, transaction: transaction)
     if let other = try mounting.otherGraft(row) {
       try keepOne(of: row, other)

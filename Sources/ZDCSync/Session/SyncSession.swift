@@ -11,8 +11,11 @@ package import ZDCTreesystem
 
 /// The state that push and pull of one local user share: the user's identity and keys, the database, the server and the
 /// app.
-package struct SyncSession: Sendable {
+///
+/// A class, because each record that is applied passes it on several times.
+package final class SyncSession: Sendable {
   package let localUser: Int64
+  package let user: UserID
   package let localUserID: String
   package let appTreeID: String
   package let database: ZDCDatabaseConnection
@@ -32,12 +35,38 @@ package struct SyncSession: Sendable {
   /// The requests that the system sends while the app is suspended.
   package let handOver: TransferHandOver
   /// Frozen zones that were retried since launch.
-  let retriedFrozen: Locked<Set<Int64>>
+  let retriedFrozen = Locked<Set<Int64>>([])
   /// Zones that began with a split of another one, and that no worker has pulled yet.
-  let newZones: Locked<Set<Int64>>
+  let newZones = Locked<Set<Int64>>([])
+
+  init(
+    localUser: Int64, localUserID: String, appTreeID: String, database: ZDCDatabaseConnection, api: ServerAPI,
+    keys: UserKeys, identities: IdentityStore,
+    fetchIdentity: @escaping @Sendable (_ known: LinkHash) async throws -> UserKeys?,
+    delegate: @escaping @Sendable () -> any ZeroDarkCloudDelegate, now: @escaping @Sendable () -> UInt64,
+    time: EngineClock, logger: Logger, events: SyncEvents, activity: SyncActivity, progress: UploadProgress,
+    handOver: TransferHandOver
+  ) {
+    self.localUser = localUser
+    user = keys.identity.userID
+    self.localUserID = localUserID
+    self.appTreeID = appTreeID
+    self.database = database
+    self.api = api
+    currentKeys = Locked(keys)
+    self.identities = identities
+    self.fetchIdentity = fetchIdentity
+    self.delegate = delegate
+    self.now = now
+    self.time = time
+    self.logger = logger
+    self.events = events
+    self.activity = activity
+    self.progress = progress
+    self.handOver = handOver
+  }
 
   package var keys: UserKeys { currentKeys.withLock { $0 } }
-  package var user: UserID { keys.identity.userID }
 
   package func refreshIdentity() async throws -> UserKeys? { try await fetchIdentity(keys.identity.head) }
 }
