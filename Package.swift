@@ -99,7 +99,8 @@ let package = Package(
     .executableTarget(
       name: "zdc-server",
       dependencies: [
-        "ZDCServer", "ZDCServerPostgres", "ZDCServerS3", "ZDCServerSQLite", arguments, logging, lifecycle, unixSignals,
+        "ZDCServer", "ZDCServerPostgres", "ZDCServerS3", "ZDCServerSQLite", "ZDCProtocol", arguments, httpClient, logging,
+        lifecycle, unixSignals,
       ]),
     // Implementation of the zdc commands; the executable only parses their arguments.
     .target(name: "ZDCCommands", dependencies: ["ZeroDarkCloud", "ZDCProtocol", "ZDCTreesystem", logging]),

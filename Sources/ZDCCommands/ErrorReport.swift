@@ -150,6 +150,7 @@ extension ErrorReport {
       (.noPermission, "log in again with zdc account login; if the words were changed, with the new ones")
     case .forbidden: (.noPermission, nil)
     case .accountClosed: (.noPermission, "it can only be read: zdc get home:/ copies everything")
+    case .accountSuspended: (.noPermission, "nothing is lost: ask the server's operator, then run zdc sync")
     case .registrationClosed: (.noPermission, "ask the server's operator")
     case .inviteRequired: (.noPermission, "ask the server's operator for a code and give it with --invite-file")
     case .notFound, .blobGone:

@@ -67,11 +67,11 @@ enum RouteTable {
   /// Fits a genesis link, a keyring and four trunks, in base64.
   private static let registration = 128 << 10
 
-  static func router(for core: ServerCore) -> Router<ServerContext> {
+  static func router(for core: ServerCore, _ routes: [Route] = all) -> Router<ServerContext> {
     let router = Router(context: ServerContext.self)
-    router.add(middleware: LogRequests(core: core, displayPath: displayPath))
-    router.add(middleware: RenderErrors(core: core, hasPath: hasPath))
-    for route in all {
+    router.add(middleware: LogRequests(core: core, displayPath: displayPath(of: routes)))
+    router.add(middleware: RenderErrors(core: core, hasPath: { hasPath($0, in: routes) }))
+    for route in routes {
       router.on(RouterPath(positional(route.path)), method: route.method) { request, context in
         try refuseEncoding(of: request)
         let session = try await Authenticate.check(route.auth, request, context, core)
@@ -97,13 +97,14 @@ enum RouteTable {
   }
 
   /// The paths as written here, for logs and metrics.
-  static let displayPath: [String: String] = Dictionary(
-    all.map { (positional($0.path), $0.path) }, uniquingKeysWith: { first, _ in first })
+  private static func displayPath(of routes: [Route]) -> [String: String] {
+    Dictionary(routes.map { (positional($0.path), $0.path) }, uniquingKeysWith: { first, _ in first })
+  }
 
   /// Returns whether some route has this path under another method.
-  @Sendable static func hasPath(_ path: String) -> Bool {
+  private static func hasPath(_ path: String, in routes: [Route]) -> Bool {
     let parts = path.split(separator: "/", omittingEmptySubsequences: true)
-    return all.contains { route in
+    return routes.contains { route in
       let pattern = route.path.split(separator: "/")
       return pattern.count == parts.count && zip(pattern, parts).allSatisfy { $0.first == "{" || $0 == $1 }
     }

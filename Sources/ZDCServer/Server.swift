@@ -40,6 +40,9 @@ package struct Server: Service {
         try await withThrowingTaskGroup(of: Void.self) { group in
           group.addTask { await sendHeartbeats() }
           group.addTask { await Reaper(core: core).run() }
+          if let path = core.configuration.adminSocket {
+            group.addTask { await AdminSocket(core: core, path: path).run() }
+          }
           defer { group.cancelAll() }
           try await application.run()
         }

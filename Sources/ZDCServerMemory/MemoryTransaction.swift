@@ -34,6 +34,11 @@ extension MemoryTransaction {
   func user(_ id: UserID) -> UserRow? { tables.users[id] }
   func users(_ ids: [UserID]) -> [UserID: UserRow] { ids.reduce(into: [:]) { $0[$1] = user($1) } }
   func user(lookup: LookupID) -> UserRow? { tables.users.values.first { $0.lookup == lookup } }
+  func users(after id: UserID?, limit: Int) -> [UserRow] {
+    let later = tables.users.values.filter { user in id.map { $0 < user.id } ?? true }
+    return Array(later.sorted { $0.id < $1.id }.prefix(limit))
+  }
+
   func links(of user: UserID) -> [[UInt8]] { tables.links[user] ?? [] }
 
   func links(after positions: [ChainPosition], limit: Int) -> [[UInt8]] {

@@ -111,7 +111,10 @@ enum PostgresSchema {
     CREATE TABLE room(bytes bytea NOT NULL);
     -- Transaction ids are given again after a crash, which empties an unlogged table: positions from before are then unknown.
     CREATE UNLOGGED TABLE era(id int2 PRIMARY KEY CHECK (id = 1), key bytea NOT NULL)
+    """,
     """
+    ALTER TABLE users ADD suspended_ms int8, ADD quota int8
+    """,
   ]
 }
 

@@ -23,13 +23,23 @@ final class PostgresTransaction: MetadataTransaction {
 // Accounts
 extension PostgresTransaction {
   private static let userColumns =
-    "user_id, lookup_id, login_key, genesis, link_seq, link_head, sign_gen, enc_gen, closed_ms, created_ms"
+    """
+    user_id, lookup_id, login_key, genesis, link_seq, link_head, sign_gen, enc_gen, closed_ms, created_ms, \
+    suspended_ms, quota
+    """
 
   private func userRow(_ row: PostgresRow) throws -> UserRow {
     UserRow(
       id: try row.id(0), lookup: try row.id(1), loginKey: row.bytes(2), genesis: try row.id(3),
       linkSeq: UInt32(clamping: row.int(4)), linkHead: try row.id(5), signGen: UInt32(clamping: row.int(6)),
-      encGen: UInt32(clamping: row.int(7)), closedMs: row.optionalUnsigned(8), createdMs: row.unsigned(9))
+      encGen: UInt32(clamping: row.int(7)), closedMs: row.optionalUnsigned(8), createdMs: row.unsigned(9),
+      suspendedMs: row.optionalUnsigned(10), quotaBytes: row.optionalUnsigned(11))
+  }
+
+  func users(after id: UserID?, limit: Int) throws -> [UserRow] {
+    try db.all(
+      "SELECT \(Self.userColumns) FROM users WHERE user_id > $1 ORDER BY user_id LIMIT $2",
+      id.map { .id($0) } ?? .bytes([]), .int(Int64(limit)), row: userRow)
   }
 
   func user(_ id: UserID) throws -> UserRow? { try users([id])[id] }
@@ -46,19 +56,21 @@ extension PostgresTransaction {
 
   func insertUser(_ user: UserRow) throws {
     db.enqueue(
-      "INSERT INTO users(\(Self.userColumns)) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)", .id(user.id),
+      "INSERT INTO users(\(Self.userColumns)) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)", .id(user.id),
       .id(user.lookup), .bytes(user.loginKey), .id(user.genesis), .int(Int64(user.linkSeq)), .id(user.linkHead),
-      .int(Int64(user.signGen)), .int(Int64(user.encGen)), .ms(user.closedMs), .ms(user.createdMs))
+      .int(Int64(user.signGen)), .int(Int64(user.encGen)), .ms(user.closedMs), .ms(user.createdMs),
+      .ms(user.suspendedMs), .ms(user.quotaBytes))
   }
 
   func updateUser(_ user: UserRow) throws {
     db.enqueue(
       """
       UPDATE users SET lookup_id = $1, login_key = $2, link_seq = $3, link_head = $4, sign_gen = $5, enc_gen = $6,
-        closed_ms = $7
-      WHERE user_id = $8
+        closed_ms = $7, suspended_ms = $8, quota = $9
+      WHERE user_id = $10
       """, .id(user.lookup), .bytes(user.loginKey), .int(Int64(user.linkSeq)), .id(user.linkHead),
-      .int(Int64(user.signGen)), .int(Int64(user.encGen)), .ms(user.closedMs), .id(user.id))
+      .int(Int64(user.signGen)), .int(Int64(user.encGen)), .ms(user.closedMs),
+      .ms(user.suspendedMs), .ms(user.quotaBytes), .id(user.id))
   }
 
   func links(of user: UserID) throws -> [[UInt8]] {

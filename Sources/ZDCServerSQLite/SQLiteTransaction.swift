@@ -32,7 +32,10 @@ final class SQLiteTransaction: MetadataTransaction {
 // Accounts
 extension SQLiteTransaction {
   private static let userColumns =
-    "user_id, lookup_id, login_key, genesis, link_seq, link_head, sign_gen, enc_gen, closed_ms, created_ms"
+    """
+    user_id, lookup_id, login_key, genesis, link_seq, link_head, sign_gen, enc_gen, closed_ms, created_ms, \
+    suspended_ms, quota
+    """
 
   func user(_ id: UserID) throws -> UserRow? {
     try db.first("SELECT \(Self.userColumns) FROM users WHERE user_id = ?", .id(id), row: userRow)
@@ -51,24 +54,37 @@ extension SQLiteTransaction {
     UserRow(
       id: try row.id(0), lookup: try row.id(1), loginKey: row.bytes(2), genesis: try row.id(3),
       linkSeq: UInt32(clamping: row.int(4)), linkHead: try row.id(5), signGen: UInt32(clamping: row.int(6)),
-      encGen: UInt32(clamping: row.int(7)), closedMs: row.isNull(8) ? nil : row.unsigned(8), createdMs: row.unsigned(9))
+      encGen: UInt32(clamping: row.int(7)), closedMs: row.isNull(8) ? nil : row.unsigned(8), createdMs: row.unsigned(9),
+      suspendedMs: row.isNull(10) ? nil : row.unsigned(10), quotaBytes: row.isNull(11) ? nil : row.unsigned(11))
+  }
+
+  func users(after id: UserID?, limit: Int) throws -> [UserRow] {
+    var users: [UserRow] = []
+    let query = "SELECT \(Self.userColumns) FROM users WHERE user_id > ? ORDER BY user_id LIMIT ?"
+    try db.each(query, [id.map { .id($0) } ?? .bytes([]), .int(Int64(limit))]) { row in
+      users.append(try userRow(row))
+      return true
+    }
+    return users
   }
 
   func insertUser(_ user: UserRow) throws {
     try db.run(
-      "INSERT INTO users(\(Self.userColumns)) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", .id(user.id), .id(user.lookup),
+      "INSERT INTO users(\(Self.userColumns)) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", .id(user.id), .id(user.lookup),
       .bytes(user.loginKey), .id(user.genesis), .int(Int64(user.linkSeq)), .id(user.linkHead),
-      .int(Int64(user.signGen)), .int(Int64(user.encGen)), .optionalMs(user.closedMs), .ms(user.createdMs))
+      .int(Int64(user.signGen)), .int(Int64(user.encGen)), .optionalMs(user.closedMs), .ms(user.createdMs),
+      .optionalMs(user.suspendedMs), .optionalMs(user.quotaBytes))
   }
 
   func updateUser(_ user: UserRow) throws {
     try db.run(
       """
       UPDATE users SET lookup_id = ?, login_key = ?, link_seq = ?, link_head = ?, sign_gen = ?, enc_gen = ?,
-        closed_ms = ?
+        closed_ms = ?, suspended_ms = ?, quota = ?
       WHERE user_id = ?
       """, .id(user.lookup), .bytes(user.loginKey), .int(Int64(user.linkSeq)), .id(user.linkHead),
-      .int(Int64(user.signGen)), .int(Int64(user.encGen)), .optionalMs(user.closedMs), .id(user.id))
+      .int(Int64(user.signGen)), .int(Int64(user.encGen)), .optionalMs(user.closedMs),
+      .optionalMs(user.suspendedMs), .optionalMs(user.quotaBytes), .id(user.id))
   }
 
   func links(of user: UserID) throws -> [[UInt8]] {

@@ -82,6 +82,11 @@ enum Schema {
     -- A database that was filled from another one has other positions in feeds. It knows only those that bear its mark.
     CREATE TABLE era(id INTEGER PRIMARY KEY CHECK(id = 1), mark INTEGER NOT NULL);
     """,
+    """
+    -- What an operator decides about an account.
+    ALTER TABLE users ADD COLUMN suspended_ms INTEGER;
+    ALTER TABLE users ADD COLUMN quota INTEGER;
+    """,
   ]
 
   private static let sqlSteps = [

@@ -9,7 +9,8 @@ struct Command: AsyncParsableCommand {
     abstract: "Store, order and serve encrypted trees without being able to read them.",
     discussion: ExitStatus.help,
     subcommands: [
-      Serve.self, Config.self, Check.self, Migrate.self, BackUp.self, Verify.self, Restore.self, Version.self,
+      Serve.self, Config.self, Check.self, Migrate.self, BackUp.self, Verify.self, Restore.self, Admin.self,
+      Version.self,
     ])
 
   static func main() async {

@@ -46,6 +46,13 @@ struct Serve: AsyncParsableCommand {
       """)
   var deletions: String?
 
+  @Option(
+    name: .long,
+    help:
+      "The Unix socket for zdc-server admin. Only the user who runs the server can open it. (default: admin.sock in the data folder)"
+  )
+  var adminSocket: String?
+
   @Option(name: .long, help: "Address and port; port 0 lets the system choose.")
   var listen = "127.0.0.1:7342"
 
@@ -193,6 +200,7 @@ struct Serve: AsyncParsableCommand {
     settings.invites = try invites()
     settings.tls = try tls()
     settings.metricsToken = try metricsToken()
+    settings.adminSocket = try adminPath()
     for text in trustedProxy where !settings.trustedProxies.add(text) {
       throw Failure(.usage, "--trusted-proxy takes ADDRESS or ADDRESS/BITS, such as 127.0.0.1 or 10.0.0.0/8")
     }
@@ -270,6 +278,16 @@ struct Serve: AsyncParsableCommand {
       throw Failure(.usage, "the metrics token must have at least 16 characters")
     }
     return String(token)
+  }
+
+  /// - Returns: nil if the data folder's path is too long for a socket in it.
+  private func adminPath() throws -> String? {
+    let path = adminSocket ?? "\(data)/\(AdminSocket.defaultName)"
+    if path.utf8.count <= AdminSocket.maximumPathBytes { return path }
+    guard adminSocket == nil else {
+      throw Failure(.usage, "--admin-socket takes a path of at most \(AdminSocket.maximumPathBytes) bytes")
+    }
+    return nil
   }
 
   private func tls() throws -> ZDCServer.Configuration.TLSFiles? {

@@ -74,8 +74,8 @@ enum AllowedImports {
       ours: ["ZDCServer", "ZDCProtocol"], others: ["Crypto", "AsyncHTTPClient"], reachable: nio),
     "ZDCServerPostgres": TargetRule(ours: ["ZDCServer", "ZDCProtocol"], others: ["Crypto"]),
     "zdc-server": TargetRule(
-      ours: ["ZDCServer", "ZDCServerPostgres", "ZDCServerS3", "ZDCServerSQLite"],
-      others: ["ArgumentParser", "Logging", "ServiceLifecycle", "UnixSignals"]),
+      ours: ["ZDCServer", "ZDCServerPostgres", "ZDCServerS3", "ZDCServerSQLite", "ZDCProtocol"],
+      others: ["ArgumentParser", "AsyncHTTPClient", "Logging", "ServiceLifecycle", "UnixSignals"], reachable: nio),
     "ZDCCommands": TargetRule(ours: ["ZeroDarkCloud", "ZDCProtocol", "ZDCTreesystem"], others: ["Logging"]),
     "zdc": TargetRule(ours: ["ZDCCommands"], others: ["ArgumentParser"]),
     "zdc-bench": TargetRule(

@@ -121,6 +121,7 @@ private final class CountingReader: MetadataReader {
   func user(_ id: UserID) throws -> UserRow? { try asked.user(id) }
   func users(_ ids: [UserID]) throws -> [UserID: UserRow] { try asked.users(ids) }
   func user(lookup: LookupID) throws -> UserRow? { try asked.user(lookup: lookup) }
+  func users(after id: UserID?, limit: Int) throws -> [UserRow] { try asked.users(after: id, limit: limit) }
   func links(of user: UserID) throws -> [[UInt8]] { try asked.links(of: user) }
   func links(after positions: [ChainPosition], limit: Int) throws -> [[UInt8]] {
     try asked.links(after: positions, limit: limit)

@@ -19,7 +19,7 @@ extension ZDCServerError {
     package enum Name: String, CaseIterable, Sendable {
       case invalidRequest, unauthorized, forbidden, notFound, headMismatch, conflict, zoneExists, refused
       case limitExceeded, quotaExceeded, tooManyRequests, zoneBusy, blobGone, blobIncomplete, gone
-      case registrationClosed, inviteRequired, accountClosed, storageFull, shuttingDown, internalError
+      case registrationClosed, inviteRequired, accountClosed, accountSuspended, storageFull, shuttingDown, internalError
       case unsupportedProtocol, methodNotAllowed, rangeNotSatisfiable
     }
 
@@ -74,6 +74,9 @@ extension ZDCServerError {
     public static let inviteRequired = Self(.inviteRequired)
     /// The account is closed. It can be read until the server removes its data. Create another account to write.
     public static let accountClosed = Self(.accountClosed)
+    /// The server's operator has suspended the account: it refuses logins. Nothing is lost. Ask the operator;
+    /// queued changes are sent when the account is resumed.
+    public static let accountSuspended = Self(.accountSuspended)
     /// The server's disk is full. Queued changes stay queued and are sent later.
     public static let storageFull = Self(.storageFull)
     /// The server is stopping or restarting. Try again later.
@@ -111,6 +114,7 @@ extension ZDCServerError.Code {
     case .registrationClosed: "the server accepts no new accounts; ask its operator"
     case .inviteRequired: "the server asks for an invitation; ask its operator for one"
     case .accountClosed: "the account is closed; it can only be read; export what you need"
+    case .accountSuspended: "the server's operator has suspended the account; nothing is lost; ask the operator"
     case .storageFull: "the server's disk is full; try again later"
     case .shuttingDown: "the server is stopping; try again later"
     case .internalError: "the server failed; try again later, and look into its log"

@@ -84,7 +84,7 @@ public struct ZDCServerError: Error, Codable, Sendable, Hashable {
     switch code.name {
     case .invalidRequest: 400
     case .unauthorized: 401
-    case .forbidden, .registrationClosed, .inviteRequired, .accountClosed: 403
+    case .forbidden, .registrationClosed, .inviteRequired, .accountClosed, .accountSuspended: 403
     case .notFound: 404
     case .methodNotAllowed: 405
     case .headMismatch, .conflict, .zoneExists, .blobIncomplete: 409

@@ -69,8 +69,8 @@ package enum Announcement: Sendable {
   case sessionsEnded([[UInt8]])
   /// The device may no longer log in, and its sessions have ended.
   case deviceRemoved(DeviceID, of: UserID)
-  /// All of the user's devices but one may no longer log in, and their sessions have ended.
-  case devicesRemoved(except: DeviceID, of: UserID)
+  /// All of the user's sessions have ended, except those of this device.
+  case allSessionsEnded(except: DeviceID?, of: UserID)
 }
 
 /// A device that commits.

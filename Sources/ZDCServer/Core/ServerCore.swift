@@ -91,7 +91,7 @@ final class ServerCore: Sendable {
       let ended = Set(hashes)
       hub.close { ended.contains($0.session) }
     case .deviceRemoved(let device, let user): end(of: user, hub, sessions) { $0 == device }
-    case .devicesRemoved(let kept, let user): end(of: user, hub, sessions) { $0 != kept }
+    case .allSessionsEnded(let kept, let user): end(of: user, hub, sessions) { $0 != kept }
     }
   }
 

@@ -85,10 +85,14 @@ enum Accounts {
     case .invite:
       let refusal = ServerError(.inviteRequired, "this server accepts new accounts by invitation only")
       guard let code = registration.invite, invites.contains(code) else { throw refusal }
-      let hash = Bytes32<LookupRole>(labelledHash: "invite", Array(code.utf8)).bytes
+      let hash = inviteHash(code)
       guard try !tx.isInviteUsed(hash) else { throw refusal }
       try tx.useInvite(hash, user: registration.identity.userID, now: now)
     }
+  }
+
+  static func inviteHash(_ code: String) -> [UInt8] {
+    Bytes32<LookupRole>(labelledHash: "invite", Array(code.utf8)).bytes
   }
 
   /// A link that continues the chain as it was when the link was verified. The store checks whether it still does.

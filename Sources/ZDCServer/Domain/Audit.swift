@@ -2,11 +2,12 @@ internal import ZDCProtocol
 
 /// `GET /v1/account/audit`: every field that the server stores for a user. A new column needs a line here.
 enum Audit {
-  static func report(for id: UserID, quota: UInt64, now: UInt64, in reader: any MetadataReader) throws -> AuditReport {
+  static func report(for id: UserID, quotas: Quotas, now: UInt64, in reader: any MetadataReader) throws -> AuditReport {
     guard let user = try reader.user(id) else { throw ServerError(.unauthorized, "no such session") }
     return AuditReport(sections: [
       try account(user, in: reader), try devices(of: id, in: reader), try sessions(of: id, now: now, in: reader),
-      try trees(of: id, in: reader), try zones(of: id, in: reader), try stored(for: id, quota: quota, in: reader),
+      try trees(of: id, in: reader), try zones(of: id, in: reader),
+      try stored(for: id, quota: quotas.forAccount(id, reader).limit, in: reader),
       try followed(by: id, in: reader), try lists(of: id, in: reader),
       try mailbox(of: id, in: reader),
     ])
@@ -22,6 +23,8 @@ enum Audit {
         ("signature key generation", "\(user.signGen)"), ("decryption key generation", "\(user.encGen)"),
         ("sealed keyring, bytes", "\(keyring)"),
         ("closed", user.closedMs.map { "\($0)" } ?? "no"), ("created", "\(user.createdMs)"),
+        ("suspended by the operator", user.suspendedMs.map { "\($0)" } ?? "no"),
+        ("quota set by the operator, bytes", user.quotaBytes.map { "\($0)" } ?? "no"),
       ])
   }
 

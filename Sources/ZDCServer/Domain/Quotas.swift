@@ -25,11 +25,17 @@ struct Quotas: Sendable {
   ///   - added: the bytes that the request adds.
   func checkRecords(of owner: UserID, by user: UserID, added: UInt64, _ reader: any MetadataReader) throws {
     guard recordLimit > 0 else { return }
+    let limit = try forAccount(owner, reader).recordLimit
     let used = try reader.recordBytes(of: owner)
-    guard used + added > recordLimit else { return }
+    guard limit > 0, used + added > limit else { return }
     throw Self.refusal(
       "the account has too many records, versions and commits", of: owner, for: user,
-      ServerError.Quota(used: used, limit: recordLimit, needed: added))
+      ServerError.Quota(used: used, limit: limit, needed: added))
+  }
+
+  /// Returns the limits of an account, which the operator may have set.
+  func forAccount(_ user: UserID, _ reader: any MetadataReader) throws -> Quotas {
+    try reader.user(user)?.quotaBytes.map { Quotas(limit: $0) } ?? self
   }
 
   /// Only the owner is shown the figures: how much they store is no concern of a member.
@@ -47,9 +53,10 @@ struct Quotas: Sendable {
   /// - Parameter user: the sender of the request.
   /// - Returns: retained blobs to remove; their files may be removed once the transaction is durable.
   func room(for change: ContentChange, by user: UserID, _ reader: any MetadataReader) throws -> [BlobRow] {
-    guard limit > 0, change.addedBytes > 0 else { return [] }
+    guard self.limit > 0, change.addedBytes > 0 else { return [] }
+    let limit = try forAccount(change.owner, reader).limit
     let used = try reader.contentBytes(of: change.owner)
-    guard used + change.addedBytes > limit else { return [] }
+    guard limit > 0, used + change.addedBytes > limit else { return [] }
     let missing = used + change.addedBytes - limit
     var released: [BlobRow] = []
     var free: UInt64 = 0

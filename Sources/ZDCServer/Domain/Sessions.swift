@@ -77,6 +77,9 @@ enum Sessions {
     let known = try tx.device(login.device, of: login.user)
     let inForce = try login.deviceKey == nil ? known?.key : tx.user(login.user)?.loginKey
     guard inForce == login.key else { throw refusal }
+    guard try tx.user(login.user)?.suspendedMs == nil else {
+      throw ServerError(.accountSuspended, "the server's operator has suspended the account")
+    }
     if let key = login.deviceKey, key != known?.key {
       try tx.putDevice(DeviceRow(id: login.device, key: key, createdMs: now), of: login.user)
     }

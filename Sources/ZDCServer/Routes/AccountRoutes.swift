@@ -41,7 +41,7 @@ enum AccountRoutes {
     try await call.write([.account(user)]) { tx in
       try Accounts.append(next, user: user, device: device, now: now, in: tx)
     }
-    if next.isNewRoot { call.core.coordination.announce(.devicesRemoved(except: device, of: user)) }
+    if next.isNewRoot { call.core.coordination.announce(.allSessionsEnded(except: device, of: user)) }
     return Response(status: .created)
   }
 
@@ -68,7 +68,7 @@ enum AccountRoutes {
     let user = try call.user
     try call.core.takeWork(of: user)
     let now = call.now
-    let quota = call.core.quotas.limit
-    return try .json(try await call.read { try Audit.report(for: user, quota: quota, now: now, in: $0) })
+    let quotas = call.core.quotas
+    return try .json(try await call.read { try Audit.report(for: user, quotas: quotas, now: now, in: $0) })
   }
 }

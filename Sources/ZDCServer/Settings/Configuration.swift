@@ -93,6 +93,8 @@ package struct Configuration: Sendable {
   package var bounds = Bounds()
   /// The bearer token for scrapers; nil: only this machine may read the metrics.
   package var metricsToken: String?
+  /// The path of the Unix socket for the operator's commands; nil for none.
+  package var adminSocket: String?
   /// Peers whose `Forwarded` and `X-Forwarded-For` fields name the client.
   package var trustedProxies = TrustedProxies()
   package var serverName = "zdc-server"

@@ -55,6 +55,8 @@ package protocol MetadataReader: InboxReader {
   /// Returns those of these users who have an account.
   func users(_ ids: [UserID]) throws -> [UserID: UserRow]
   func user(lookup: LookupID) throws -> UserRow?
+  /// Returns accounts in the order of their IDs.
+  func users(after id: UserID?, limit: Int) throws -> [UserRow]
   func links(of user: UserID) throws -> [[UInt8]]
   /// Returns the links of several users in the order requested, either all links of a user or none.
   ///

@@ -18,12 +18,17 @@ package struct UserRow: Sendable, Hashable {
   /// When the owner closed the account; nil while it is open.
   package var closedMs: UInt64?
   package var createdMs: UInt64
+  /// When the operator suspended the account; nil while its user may log in.
+  package var suspendedMs: UInt64?
+  /// The quota that the operator gave to this account, in bytes, 0 for none; nil for the server's own.
+  package var quotaBytes: UInt64?
 
   package var isClosed: Bool { closedMs != nil }
 
   package init(
     id: UserID, lookup: LookupID, loginKey: [UInt8], genesis: LinkHash, linkSeq: UInt32, linkHead: LinkHash,
-    signGen: UInt32, encGen: UInt32, closedMs: UInt64? = nil, createdMs: UInt64
+    signGen: UInt32, encGen: UInt32, closedMs: UInt64? = nil, createdMs: UInt64,
+    suspendedMs: UInt64? = nil, quotaBytes: UInt64? = nil
   ) {
     self.id = id
     self.lookup = lookup
@@ -35,6 +40,8 @@ package struct UserRow: Sendable, Hashable {
     self.encGen = encGen
     self.closedMs = closedMs
     self.createdMs = createdMs
+    self.suspendedMs = suspendedMs
+    self.quotaBytes = quotaBytes
   }
 }
 

@@ -50,7 +50,7 @@ package enum StoredTable: String, Sendable, CaseIterable {
         ["id"],
         [
           "user_id*", "lookup_id*", "login_key*", "genesis*", "link_seq", "link_head*", "sign_gen", "enc_gen",
-          "closed_ms", "created_ms", "keyring*",
+          "closed_ms", "created_ms", "keyring*", "suspended_ms", "quota",
         ]
       )
     case .links: (["user", "seq"], ["bytes*"])

@@ -23,7 +23,8 @@ enum PushFailure: Equatable {
     case .tooManyRequests, .zoneBusy: self = .retryLater(afterMs: pause)
     case .blobGone, .blobIncomplete: self = .contentLost
     case .quotaExceeded: self = .overQuota(afterMs: max(pause, 60_000))
-    case .unauthorized, .forbidden, .accountClosed, .unsupportedProtocol, .registrationClosed, .inviteRequired:
+    case .unauthorized, .forbidden, .accountClosed, .accountSuspended, .unsupportedProtocol, .registrationClosed,
+      .inviteRequired:
       self = .noAccess(error.code)
     case .headMismatch, .conflict, .zoneExists, .gone: self = .retryLater(afterMs: pause)
     case .invalidRequest, .notFound, .refused, .limitExceeded, .methodNotAllowed, .rangeNotSatisfiable:
