@@ -146,12 +146,26 @@ extension ServerAPI {
   /// Downloads a bundle of records in the order requested, without those that the server does not have. It may stop
   /// early.
   package func records(_ zone: ZoneID, _ leaves: [LogNode]) async throws -> [UInt8] {
+    try await bundle(Routes.records, zone, Self.recordNames(leaves))
+  }
+
+  /// Returns what the server still has of versions that were replaced or deleted, in the order requested.
+  package func kept(_ zone: ZoneID, _ leaves: [LogNode]) async throws -> [KeptState] {
+    let path = Routes.path(Routes.kept, zone.tree.text, zone.root.text)
+    let request = TransportRequest.bytes(.post, path, Self.recordNames(leaves))
+    let body = try await answer(to: request, limit: KeptState.byteCount * leaves.count).body
+    do { return try KeptState.all(body, count: leaves.count) } catch {
+      throw TransportError(.badAnswer, origin: connection.origin)
+    }
+  }
+
+  private static func recordNames(_ leaves: [LogNode]) -> [UInt8] {
     var body = ByteWriter(capacity: 48 * leaves.count)
     for leaf in leaves {
       body.append(leaf.node)
       body.append(leaf.record)
     }
-    return try await bundle(Routes.records, zone, body.bytes)
+    return body.bytes
   }
 
   /// Downloads a bundle of small content blobs, without those that are missing or large. It may stop early.

@@ -43,6 +43,7 @@ enum RouteTable {
     Route(.get, Routes.zoneState, .session, ZoneRoutes.state),
     Route(.post, Routes.records, .session, body: 48 * Limits.recordsPerRequest, ZoneRoutes.records),
     Route(.post, Routes.contents, .session, body: 32 * Limits.blobsPerRequest, ZoneRoutes.contents),
+    Route(.post, Routes.kept, .session, body: 48 * Limits.recordsPerRequest, ZoneRoutes.kept),
     Route(.get, Routes.node, .session, ZoneRoutes.node),
 
     Route(.post, Routes.messages, .session, body: Limits.commitRequestBytes, InboxRoutes.deliver),

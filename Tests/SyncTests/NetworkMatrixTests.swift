@@ -100,6 +100,12 @@ final class NetworkExercise: Sendable {
     "POST \(Routes.deviceLogin)": { try await $0.expired($1) }, "POST \(Routes.commits)": sync,
     "GET \(Routes.zoneCommits)": login, "POST \(Routes.records)": login,
     "POST \(Routes.contents)": { try await $0.pulledByAnother($1) },
+    "POST \(Routes.kept)": { _, device in
+      guard let zone = try await device.api.zones(since: nil).zones.first?.zone else { throw TestFailure("no zone") }
+      let unknown = LogNode(
+        node: .random(), parent: .zero, record: .zero, putSeq: 0, keyGen: 1, parentKeyGen: 1)
+      return "\(try await device.api.kept(zone, [unknown]).map(\.hasRecord))"
+    },
     "GET \(Routes.content)": { try await $0.pulledByAnother($1) },
     "GET \(Routes.leafProof)": { try await $0.thumbnail($1) },
     "GET \(Routes.leafHashes)": { try await $0.exported($1) },

@@ -41,6 +41,7 @@ import ZDCProtocol
         GET /v1/trees/{treeID}/zones/{zoneRoot}/state session 0
         POST /v1/trees/{treeID}/zones/{zoneRoot}/records session 48000
         POST /v1/trees/{treeID}/zones/{zoneRoot}/contents session 32000
+        POST /v1/trees/{treeID}/zones/{zoneRoot}/kept session 48000
         GET /v1/trees/{treeID}/nodes/{nodeID} session 0
         POST /v1/messages session 8388608
         GET /v1/trees/{treeID}/messages session 0

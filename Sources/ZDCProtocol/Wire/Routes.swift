@@ -32,6 +32,7 @@ package enum Routes {
   package static let zoneState = "/v1/trees/{treeID}/zones/{zoneRoot}/state"
   package static let records = "/v1/trees/{treeID}/zones/{zoneRoot}/records"
   package static let contents = "/v1/trees/{treeID}/zones/{zoneRoot}/contents"
+  package static let kept = "/v1/trees/{treeID}/zones/{zoneRoot}/kept"
   package static let node = "/v1/trees/{treeID}/nodes/{nodeID}"
   package static let content = "/v1/trees/{treeID}/nodes/{nodeID}/blobs/{blobID}"
   package static let leafHashes = "/v1/trees/{treeID}/nodes/{nodeID}/blobs/{blobID}/leaves"

@@ -175,17 +175,33 @@ enum ZoneRoutes {
   static func records(_ call: Call) async throws -> Response {
     let user = try call.user
     let zone = try call.zone()
+    let names = try await recordNames(call)
+    let answer = try await call.read { try Zones.records(names, zone: zone, user: user, in: $0) }
+    call.report(answer.damaged, in: zone)
+    return try .bundle(answer.body, for: call)
+  }
+
+  /// Says which replaced and deleted versions are still stored.
+  static func kept(_ call: Call) async throws -> Response {
+    let user = try call.user
+    let zone = try call.zone()
+    let names = try await recordNames(call)
+    let retentionMs = call.core.configuration.bounds.retentionMs
+    let states = try await call.read {
+      try KeptVersions(zone: zone, user: user, retentionMs: retentionMs, in: $0).states(names)
+    }
+    return try .octets(KeptState.bytes(of: states), for: call)
+  }
+
+  private static func recordNames(_ call: Call) async throws -> [RecordName] {
     let body = try await call.bytes()
-    var reader = ByteReader(body)
     guard body.count % 48 == 0 else {
       throw ServerError(.invalidRequest, "expected a list of node ids and record hashes")
     }
+    var reader = ByteReader(body)
     var names: [RecordName] = []
     while reader.remaining > 0 { names.append(RecordName(node: try reader.read16(), hash: try reader.read32())) }
-    let asked = names
-    let answer = try await call.read { try Zones.records(asked, zone: zone, user: user, in: $0) }
-    call.report(answer.damaged, in: zone)
-    return try .bundle(answer.body, for: call)
+    return names
   }
 
   static func contents(_ call: Call) async throws -> Response {
