@@ -28,7 +28,9 @@ struct ZDC: AsyncParsableCommand {
     subcommands: [
       Account.self, DeviceCommands.self, User.self, List.self, Tree.self, Put.self, Get.self, Move.self, Remove.self,
       Sync.self, Watch.self, Share.self, Unshare.self, Shares.self, Accept.self, Invite.self, Graft.self, Leave.self,
-      Send.self, Burn.self, Inbox.self, Status.self, Doctor.self, Explain.self, Journal.self, Repair.self, Audit.self,
+      Send.self, Burn.self, Inbox.self, Status.self, Doctor.self, Explain.self, Journal.self, History.self,
+      Restore.self,
+      Trash.self, Repair.self, Audit.self,
       Completions.self,
     ])
 }
@@ -96,7 +98,7 @@ struct CommonOptions: ParsableArguments {
     return options
   }
 
-  private static let groups = ["account", "devices", "inbox", "journal", "user"]
+  private static let groups = ["account", "devices", "inbox", "journal", "trash", "user"]
   private static let values = ["--profile", "--server", "--ca-file", "--passphrase-file"]
 
   var output: Output { Output(isJSON: json, isQuiet: quiet) }

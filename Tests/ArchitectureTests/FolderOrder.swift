@@ -17,7 +17,7 @@ enum FolderOrder {
     "ZDCTransfers": [["Progress"], ["CryptoFiles"], ["Sources"], ["Files"], ["Disk"], ["Download"], ["Images"]],
     "ZDCSync": [
       ["Delegate"], ["Status"], ["Session"], ["Rules"], ["Tree"], ["Pull"],
-      ["Push"], ["Messages"], ["Zone"], ["Engine"], ["Manager"],
+      ["History"], ["Push"], ["Messages"], ["Zone"], ["Engine"], ["Manager"],
     ],
     "ZeroDarkCloud": [[""], ["Diagnosis"], ["Compatibility"]],
     "ZDCServer": [

@@ -24,6 +24,7 @@ extension LogNodeStore {
       sql: "INSERT INTO temp.zdc_aside SELECT node, record, pending FROM zdc_leaf WHERE zone = ? ORDER BY node",
       arguments: [zone])
     try db.execute(sql: "DELETE FROM zdc_leaf WHERE zone = ?", arguments: [zone])
+    try db.execute(sql: "DELETE FROM zdc_former WHERE zone = ?", arguments: [zone])
   }
 
   package func forgetAside() throws {

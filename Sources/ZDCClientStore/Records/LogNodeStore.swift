@@ -24,6 +24,8 @@ package struct LogNodeStore: ZoneState {
   package let branchZone: Int64?
   /// The branch that the commit split off, as replay computed it.
   package var split: ZoneSplit?
+  /// Notes the versions that the commit replaces and deletes; nil for looking up.
+  private let former: FormerNotes?
 
   package struct Removal {
     package var top: NodeID
@@ -42,6 +44,7 @@ package struct LogNodeStore: ZoneState {
     pending = 0
     author = nil
     branchZone = nil
+    former = nil
   }
 
   /// For replaying a commit.
@@ -53,6 +56,7 @@ package struct LogNodeStore: ZoneState {
     self.zone = zone
     self.pending = pending ? 1 : 0
     author = (commit.fields.writer, commit.fields.writerGen)
+    former = FormerNotes(db: db, zone: zone, commit: commit.fields)
   }
 
   package func leaf(_ node: NodeID) throws -> LogNode? {
@@ -81,6 +85,7 @@ package struct LogNodeStore: ZoneState {
   }
 
   package mutating func put(_ leaf: LogNode, replacing old: LogNode?) throws {
+    if old != nil { try former?.note(replaced: leaf.node) }
     let statement = try db.cachedStatement(
       sql: """
         INSERT INTO zdc_leaf
@@ -118,6 +123,7 @@ package struct LogNodeStore: ZoneState {
   }
 
   package mutating func removeSubtree(_ node: NodeID) throws {
+    try former?.note(deleted: node)
     let select = try db.cachedStatement(sql: "\(Self.below) SELECT node FROM below")
     var all: [NodeID] = []
     let cursor = try Row.fetchCursor(select, arguments: [node.data, zone])

@@ -138,6 +138,11 @@ struct Engine: Sendable {
     }
   }
 
+  /// Returns how many of these nodes have queued changes.
+  func queued(_ nodes: NodeSet) async throws -> Int {
+    Set(try await remaining(nodes).map(\.nodeUUID)).count
+  }
+
   private func remaining(_ nodes: NodeSet) async throws -> [QueuedOperation] {
     try await opened.reader.read { [opened, user] transaction in
       let cloud = try opened.cloud(transaction, user)

@@ -102,6 +102,16 @@ class ReadableTree {
     for child in children { try collect(child, path.appendingComponent(child.name ?? ""), into: &entries) }
   }
 
+  final func uuids(atOrBelow top: String) throws -> Set<String> {
+    var uuids: Set<String> = []
+    var open = [top]
+    while let next = open.popLast() {
+      uuids.insert(next)
+      open += try cloud.children(ofNodeID: next).map(\.uuid)
+    }
+    return uuids
+  }
+
   private func entry(_ node: ZDCNode, _ path: ZDCTreesystemPath, hasChildren: Bool) throws -> TreeEntry {
     TreeEntry(
       node: node, path: path, record: try record(of: node), hasChildren: hasChildren, state: try state(of: node))
@@ -171,16 +181,6 @@ final class WritableTree: ReadableTree {
     try writable.delete(node)
     for uuid in uuids { forget(uuid) }
     return Array(uuids)
-  }
-
-  final func uuids(atOrBelow top: String) throws -> Set<String> {
-    var uuids: Set<String> = []
-    var open = [top]
-    while let next = open.popLast() {
-      uuids.insert(next)
-      open += try cloud.children(ofNodeID: next).map(\.uuid)
-    }
-    return uuids
   }
 
   func forget(_ uuid: String) {

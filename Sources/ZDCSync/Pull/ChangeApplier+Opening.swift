@@ -53,6 +53,7 @@ extension ChangeApplier {
     try checkContinues(item.record, known)
     if var row = known {
       absorb(opened, item, into: &row)
+      if let known { _ = try keepRestored(&row, before: known) }
       try storeRoot(row, before: known)
       if known?.isPlaceholder ?? false, try !isInnerBranch() {
         try announceNew(row)

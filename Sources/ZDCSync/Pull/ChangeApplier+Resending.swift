@@ -10,7 +10,7 @@ package struct Resending {
 
   /// Returns nil if no operation sends the node again.
   package init?(_ row: NodeRow, _ transaction: ZDCReadTransaction) throws {
-    let queued = try transaction.operations.operations(node: row.id).filter { $0.resend != nil }
+    let queued = try transaction.operations.operations(node: row.id).filter { $0.resend != nil && $0.kind != .modify }
     guard !queued.isEmpty else { return nil }
     record = queued.filter { $0.kind != .putData }
     data = queued.filter { $0.kind == .putData }

@@ -43,7 +43,7 @@ package struct ChangeApplier {
   package mutating func apply(_ item: PageContents.Record, node: NodeID) throws -> Bool {
     guard let expected = try leaves.pendingLeaf(node), expected.leaf.record == item.record.hash else { return false }
     let leaf = expected.leaf
-    try checkAgainstLog(item.record, expected)
+    try expected.check(item.record, in: zoneRow.zone)
     if queuedDeletes.contains(node) {
       try recordDeletion(of: node, by: node, item)
       return try finish(node)
@@ -76,22 +76,6 @@ package struct ChangeApplier {
     return true
   }
 
-  private func checkAgainstLog(_ record: NodeRecord, _ expected: LogNodeStore.Expected) throws {
-    let leaf = expected.leaf
-    let put = ZoneOperation.Put(
-      node: leaf.node, parent: leaf.parent, record: leaf.record, keyGen: leaf.keyGen, parentKeyGen: leaf.parentKeyGen)
-    var replaced: LogNode?
-    let prev = expected.isVouched ? record.fields.prevRecord : expected.prev
-    if prev != .zero {
-      replaced = leaf
-      replaced?.record = prev
-    }
-    try RecordRules.check(record, put: put, zone: zoneRow.zone, replaced: replaced)
-    if expected.isVouched { return }
-    let isSameWriter = record.fields.writer == expected.writer && record.fields.writerGen == expected.writerGen
-    try require(isSameWriter, .recordBindingMismatch, node: leaf.node)
-  }
-
   /// Checks the record against the pin. Otherwise a writer could restart its version numbers, and the server could show
   /// the same node in two orders.
   func checkAgainstPin(_ record: NodeRecord, _ known: NodeRow?) throws {
@@ -102,7 +86,8 @@ package struct ChangeApplier {
       try RecordRules.check(record, after: pin)
     } catch {
       // The user has accepted a server that went back. The data that it lost is about to be sent again.
-      guard try Resending(row, transaction) == nil else { return }
+      // Or a user has restored earlier content, and the row's version of it is not in the cloud yet.
+      guard try Resending(row, transaction) == nil, try QueuedRestoration(row, transaction) == nil else { return }
       throw error
     }
   }
@@ -306,8 +291,9 @@ package struct ChangeApplier {
     }
     var row = before
     let oldPath = try places.path(before)
-    let change = RemoteChange(before: before, after: opened)
+    var change = RemoteChange(before: before, after: opened)
     absorb(opened, item, into: &row)
+    if try keepRestored(&row, before: before) { change.data = false }
     try outgoing.keepServed(&row, before: before, of: zoneRow)
     if try isChangedHere(before) { row.unused?.isRead = before.unused?.isRead ?? false }
     try outgoing.note(row, of: zoneRow)
@@ -322,6 +308,26 @@ package struct ChangeApplier {
       try nodes.update(row)
     }
     try announce(change, row, oldPath: oldPath, opened)
+  }
+
+  /// Keeps content that the user has restored and that is not sent yet. If another device has put content since, that
+  /// wins, and the journal has an entry.
+  ///
+  /// - Returns: Whether the restored content stays.
+  func keepRestored(_ row: inout NodeRow, before: NodeRow) throws -> Bool {
+    guard let restoration = try QueuedRestoration(before, transaction) else { return false }
+    if let kept = try restoration.content(before.content, over: row.content?.content) {
+      row.content = kept
+      return true
+    }
+    try transaction.operations.delete(id: restoration.operation.id)
+    try transaction.record(.cloudWon, row) { entry in
+      entry.mine.eTag = before.content?.content.eTag
+      entry.theirs.eTag = row.content?.content.eTag
+      entry.result.eTag = row.content?.content.eTag
+      entry.cloudWriterID = row.cloud?.writer.text
+    }
+    return false
   }
 
   mutating func moveToCloudPlace(_ row: inout NodeRow, _ opened: OpenedRecord, parent: NodeRow) throws {

@@ -17,9 +17,14 @@ struct LostContent {
     var isQueued = false
     for outcome in try InFlightStore(transaction: transaction).outcomes(zone: zone) {
       guard let id = outcome.node, var operation = try transaction.operations.operation(id: outcome.operation),
-        operation.kind != .putData, operation.resend != nil, let row = try transaction.nodes.node(id: id),
-        let lost = row.content?.content, operation.baseETag == lost.eTag
+        operation.kind != .putData, operation.resend != nil, let row = try transaction.nodes.node(id: id)
       else { continue }
+      guard operation.kind != .modify else {
+        try giveUp(operation, row)
+        isQueued = true
+        continue
+      }
+      guard let lost = row.content?.content, operation.baseETag == lost.eTag else { continue }
       operation.baseETag = nil
       try transaction.operations.update(operation)
       try forget(row)
@@ -27,6 +32,14 @@ struct LostContent {
       isQueued = true
     }
     return isQueued
+  }
+
+  /// Gives up the restoration of an earlier content that the server no longer keeps. The node's record is read again,
+  /// because it names the content that the node has.
+  private func giveUp(_ restoration: OperationRow, _ row: NodeRow) throws {
+    try transaction.operations.delete(id: restoration.id)
+    try transaction.leaves(zone: zone).set(.pending, row.nodeID)
+    try transaction.record(.cloudWon, row) { $0.mine.eTag = row.content?.content.eTag }
   }
 
   /// Forgets the lost content. The server's record is read again, because it names the content that the server has

@@ -14,6 +14,14 @@ package struct ContentTarget: Sendable {
   /// When the server received this version, by its clock, in milliseconds.
   package let receivedMs: UInt64
 
+  package init(user: UserID, zone: ZoneID, node: NodeID, reference: ContentReference, receivedMs: UInt64) {
+    self.user = user
+    self.zone = zone
+    self.node = node
+    self.reference = reference
+    self.receivedMs = receivedMs
+  }
+
   package var blob: BlobID { reference.content.blobID }
   package var cipherLength: UInt64 { reference.layout.cipherLength }
   var isSmall: Bool { cipherLength <= UInt64(Limits.inlineContentBytes) }

@@ -204,7 +204,7 @@ public final class ZDCDownloadManager: Sendable {
     }
   }
 
-  private func transfer(
+  func transfer(
     _ target: ContentTarget, _ context: TransferContext, _ listed: ListedTransfer
   ) async throws -> ZDCCryptoFile {
     let report: ContentFetch.Progress = { received in

@@ -87,6 +87,19 @@ final class ConflictsArticle: Sendable {
     let cloud = zdc.cloudTransaction(transaction, forLocalUserID: node.localUserID)
     for nodeID in dirtyAncestors { cloud?.queueDataUpload(forNodeID: nodeID, withChangeset: nil) }
   }
+
+  func restoring(_ session: ZDCSession, _ node: ZDCNode) async throws {
+    let versions = try await session.syncManager.versions(ofNodeID: node.uuid, localUserID: node.localUserID)
+    if let version = versions.first(where: { $0.isContentKept }) {
+      try await session.syncManager.restore(version, localUserID: node.localUserID)
+    }
+  }
+
+  func restoring(_ session: ZDCSession, _ user: ZDCLocalUser, _ path: ZDCTreesystemPath) async throws {
+    for deleted in try await session.syncManager.deletedNodes(localUserID: user.uuid) where deleted.path == path {
+      try await session.syncManager.restore(deleted, localUserID: user.uuid)
+    }
+  }
 }
 
 @Suite struct ConflictsArticleTests {
