@@ -68,8 +68,10 @@ extension ZDCCloudTransaction {
 
   /// - Throws: `notAllowed` if the access list does not let the local user write.
   func checkMayWrite(zone: Int64) throws {
-    guard try transaction.cloudState.facts(ofZone: zone).mayWrite else { throw ZDCCloudError(.notAllowed) }
+    guard try mayWrite(zone: zone) else { throw ZDCCloudError(.notAllowed) }
   }
+
+  func mayWrite(zone: Int64) throws -> Bool { try transaction.cloudState.facts(ofZone: zone).mayWrite }
 
   func checkMayCreate(below parent: NodeRow, _ path: ZDCTreesystemPath?) throws {
     guard !parent.isPlaceholder else {

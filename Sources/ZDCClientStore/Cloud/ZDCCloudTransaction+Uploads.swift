@@ -26,15 +26,18 @@ extension ZDCCloudTransaction {
   ///   - changeset: The change, for ``ZDCCloudReadTransaction/pendingChangesets(forNodeID:)``.
   /// In a tree of another user that the local user may only read, the call poisons the transaction with `notAllowed`.
   ///
-  /// - Returns: nil for an unknown node, a trunk or a pointer.
+  /// - Returns: nil for an unknown node, a trunk or a pointer, and if the call has kept a graft that the local user may
+  ///   only read, after another device deleted the node above it.
   @discardableResult
   public func queueDataUpload(
     forNodeID nodeID: String, withChangeset changeset: ZDCChangeset?
   ) -> ZDCCloudOperation? {
     readWrite.poisoning { () -> ZDCCloudOperation? in
-      guard let row = try row(nodeID), try !transaction.isTrunkRoot(row), row.pointer == nil else { return nil }
+      guard let row = try row(nodeID), try !transaction.isTrunkRoot(row) else { return nil }
+      // The app may keep a graft of a branch that the user cannot write.
+      let isKept = try revive(row)
+      if try row.pointer != nil || (isKept && row.parent == nil && !mayWrite(zone: row.zone)) { return nil }
       try checkMayWrite(zone: row.zone)
-      try revive(row)
       return try transaction.zdcOperation(try queueUpload(row, changeset: changeset))
     } ?? nil
   }
@@ -199,12 +202,17 @@ extension ZDCCloudTransaction {
     return try transaction.zdcNode(row)
   }
 
+  /// Releases the queued operations of a node and of the nodes above it that wait for the app since another device deleted
+  /// one of them.
   @discardableResult
   func revive(_ row: NodeRow) throws -> Bool {
-    var found = false
+    // The app sees the top of a shared branch and the pointer to it as one node, and may keep either.
+    let place = try transaction.place(of: row)
     // The top of a branch that its owner has ended is the root of its zone.
-    for ancestor in try row.parent == nil ? [row] : nodes.ancestry(of: row) {
-      for operation in try operations.operations(node: ancestor.id) where operation.reason == .deletedRemotely {
+    let top = row.parent == nil ? [row] : []
+    var found = false
+    for kept in try top + nodes.ancestry(of: place) {
+      for operation in try operations.operations(node: kept.id) where operation.reason == .deletedRemotely {
         try operations.setState(.pending, reason: .ready, id: operation.id)
         found = true
       }

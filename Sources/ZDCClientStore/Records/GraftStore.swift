@@ -106,14 +106,20 @@ package struct GraftChange {
 
   /// Follows a zone that a known pointer in another user's zone names, and shows it in the pointer's place.
   ///
-  /// The pointer's row becomes the placeholder for the root, with the app's links and tags. The pointer gets a new row,
-  /// with the moves that are queued.
-  ///
   /// - Returns: The zone.
   package func follow(_ target: PointerTarget, at pointer: NodeRow, appTreeID: String) throws -> Int64 {
     let zone = try insertZone(target, appTreeID)
+    try show(zone, root: target.node, at: pointer)
+    return zone.id
+  }
+
+  /// Shows a zone, whose root has no row, in the place of a pointer that the app knows.
+  ///
+  /// The pointer's row becomes the placeholder for the root, with the app's links and tags. The pointer gets a new row,
+  /// with the moves that are queued.
+  package func show(_ zone: ZoneRow, root node: NodeID, at pointer: NodeRow) throws {
     let root = NodeRow(
-      id: pointer.id, uuid: pointer.uuid, zone: zone.id, nodeID: target.node, depth: 0, nameTag: .zero, name: [],
+      id: pointer.id, uuid: pointer.uuid, zone: zone.id, nodeID: node, depth: 0, nameTag: .zero, name: [],
       key: .random(), keyGen: 0, createdMs: pointer.createdMs)
     try transaction.nodes.update(root)
     try transaction.database.execute(sql: "DELETE FROM zdc_pointer WHERE node = ?", arguments: [root.id])
@@ -121,7 +127,6 @@ package struct GraftChange {
     try transaction.nodes.insert(&place)
     try BranchRows(transaction, from: pointer.zone, to: zone.id).moveMoves(of: root, to: place)
     try transaction.mounts.set(zone: zone.id, at: place.id)
-    return zone.id
   }
 
   private func insertZone(_ target: PointerTarget, _ appTreeID: String) throws -> ZoneRow {

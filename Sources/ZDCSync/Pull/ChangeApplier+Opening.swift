@@ -60,12 +60,30 @@ extension ChangeApplier {
       } else {
         try announceRoot(row, before: known, opened)
       }
+    } else if var row = try showAtPointer() {
+      let before = row
+      absorb(opened, item, into: &row)
+      try storeRoot(row, before: before)
+      try announceRoot(row, before: before, opened)
     } else {
       let row = NodeRow(opened, item, uuid: try rootUUID(), zone: zoneRow.id, parent: nil, depth: 0)
       try storeRoot(row, before: nil)
       if let root = try nodes.root(zone: zoneRow.id), !zoneRow.isTrunk { try announceNew(root) }
     }
     return try finish(zoneRow.zone.root)
+  }
+
+  /// Shows one of the user's own branches in the place of a pointer that this device read before it knew of the branch: the
+  /// branch was split off another one, whose log was read later.
+  ///
+  /// - Returns: The placeholder for the root; nil without such a pointer.
+  private func showAtPointer() throws -> NodeRow? {
+    guard !zoneRow.isTrunk, zoneRow.owner == nil,
+      let pointer = try Mounting(session: session, transaction: transaction).pointer(to: zoneRow)
+    else { return nil }
+    try GraftChange(transaction, localUser: session.localUser, user: session.user)
+      .show(zoneRow, root: zoneRow.zone.root, at: pointer)
+    return try nodes.root(zone: zoneRow.id)
   }
 
   /// Whether the zone is shown in another user's: the app knows the root already, as the pointer to it.

@@ -52,14 +52,18 @@ struct Mounting {
 
   /// Shows a zone in place of the first pointer to it that this device has.
   func mount(zone id: Int64) throws {
-    guard let zone = try transaction.zones.zone(id: id), try transaction.mounts.pointer(ofZone: zone.id) == nil else {
-      return
-    }
+    guard let zone = try transaction.zones.zone(id: id), let pointer = try pointer(to: zone) else { return }
+    try transaction.mounts.set(zone: zone.id, at: pointer.id)
+  }
+
+  /// Returns the first pointer that this device has in whose place a zone can be shown; nil if it is shown already.
+  func pointer(to zone: ZoneRow) throws -> NodeRow? {
+    guard try transaction.mounts.pointer(ofZone: zone.id) == nil else { return nil }
     for other in try transaction.zones.zones(localUser: session.localUser) where other.appTreeID == zone.appTreeID {
       let pointers = try transaction.nodes.pointers(zone: other.id).filter { $0.pointer?.zone == zone.zone }
-      guard let pointer = try pointers.first(where: { try self.zone(for: $0) == zone.id }) else { continue }
-      return try transaction.mounts.set(zone: zone.id, at: pointer.id)
+      if let pointer = try pointers.first(where: { try self.zone(for: $0) == zone.id }) { return pointer }
     }
+    return nil
   }
 
   // MARK: Branches inside of accepted ones

@@ -212,4 +212,32 @@ struct BranchDeviceTests {
       #expect(try await second.node("/list").uuid == uuid)
     }
   }
+
+  /// - Alice shares a folder, then the list in it, so that the list is split off the folder's zone
+  /// - her second device, which does not know of the list's zone, deletes the folder: the list gets a place at the top
+  /// - a new device reads that pointer before the log of the folder, which names the list's zone first
+  /// => the new device shows the list there, and reports it once
+  @Test func aNewDeviceShowsABranchThatWasSplitOffAnEndedOne() async throws {
+    try await TestWorld.run { world in
+      let people = try await ListChangeTests.People(world)
+      let alice = people.alice
+      let second = try await world.device("second")
+      try await alice.create("/folder")
+      try await alice.create("/folder/list", "the list")
+      try await alice.create("/folder/list/a", "1")
+      try await alice.share("/folder", with: people.bob)
+      try await alice.sync()
+      try await second.sync()
+      try await alice.share("/folder/list", with: people.carol)
+      try await alice.sync()
+      try await second.delete("/folder")
+      try await world.settle(second, alice, second)
+      #expect(try await alice.branch("/list") == "/a  \"1\"")
+      let fresh = try await world.device("fresh")
+      try await world.settle(fresh)
+      #expect(try await fresh.tree() == alice.tree())
+      #expect(try await fresh.branch("/list") == "/a  \"1\"")
+      #expect(fresh.recorder.take().filter { $0.hasPrefix("new") } == ["new /list", "new /list/a"])
+    }
+  }
 }

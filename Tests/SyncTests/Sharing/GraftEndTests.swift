@@ -64,6 +64,29 @@ struct GraftEndTests {
     }
   }
 
+  /// - Bob grafts the list into a folder that his phone deletes
+  /// - his app keeps the graft by queueDataUpload, which ``ZDCWaitReason`` names as the way to keep a node
+  /// => both devices show the list in the folder, and nothing waits
+  @Test(arguments: ["r", "rw"]) func aGraftInADeletedFolder_staysIfTheAppKeepsIt(_ letters: String) async throws {
+    try await TestWorld.run { world in
+      let invited = try await GraftTests.Invited(world, letters)
+      let bob = invited.bob
+      let phone = try await world.device("phone", account: "bob")
+      try await bob.create("/folder")
+      try await bob.sync()
+      try await phone.sync()
+      try await bob.graft("/folder/list", invited.invite, from: invited.alice)
+      try await phone.delete("/folder")
+      try await phone.sync()
+      try await bob.sync()
+      #expect(try await bob.queue().contains("deletedRemotely"))
+      try await bob.reviveAll()
+      try await invited.expectEqual("/folder/list", on: bob, phone)
+      #expect(try await phone.tree() == bob.tree())
+      for device in [bob, phone] { #expect(try await device.queueCount() == 0, "\(device.name)") }
+    }
+  }
+
   @Test("killed after each of its transactions, a guest's device ends the graft once", arguments: [0, 1, 2, 3])
   func killedWhileItEnds(commits: Int) async throws {
     try await TestWorld.run { world in
