@@ -28,8 +28,28 @@ struct HistoryModel {
   private var deleted: Set<String> = []
   private var parents: [String: Set<String>] = [:]
   private var given: Set<String> = []
+  /// Further names of nodes, each with an earlier name of the same node.
+  private var names: [String: String] = [:]
 
   var tokens: [String] { nodes.keys.sorted() }
+
+  /// Records that two names are those of one node.
+  mutating func isSame(_ name: String, _ other: String) {
+    let (first, second) = (node(name), node(other))
+    if first != second { names[second] = first }
+  }
+
+  private func node(_ name: String) -> String {
+    var name = name
+    while let earlier = names[name] { name = earlier }
+    return name
+  }
+
+  /// Returns whether a text was written into one of the nodes.
+  func isWritten(_ token: String, into cloudIDs: Set<String>) -> Bool {
+    let written = Set((nodes[token] ?? []).map(node))
+    return cloudIDs.contains { written.contains(node($0)) }
+  }
 
   /// Records that a text was written into a node.
   mutating func wrote(_ token: String, cloudID: String) { nodes[token, default: []].insert(cloudID) }
@@ -45,12 +65,16 @@ struct HistoryModel {
 
   /// Returns whether the text may be gone.
   func mayBeGone(_ token: String) -> Bool {
-    given.contains(token) || (nodes[token] ?? []).contains { isDeleted($0, seen: []) }
-  }
-
-  private func isDeleted(_ cloudID: String, seen: Set<String>) -> Bool {
-    if deleted.contains(cloudID) { return true }
-    let next = seen.union([cloudID])
-    return (parents[cloudID] ?? []).subtracting(next).contains { isDeleted($0, seen: next) }
+    if given.contains(token) { return true }
+    let gone = Set(deleted.map(node))
+    var above: [String: Set<String>] = [:]
+    for (child, parents) in parents { above[node(child), default: []].formUnion(parents.map(node)) }
+    var seen: Set<String> = []
+    var next = (nodes[token] ?? []).map(node)
+    while let name = next.popLast() {
+      if gone.contains(name) { return true }
+      if seen.insert(name).inserted { next += above[name] ?? [] }
+    }
+    return false
   }
 }

@@ -1,21 +1,30 @@
 import Foundation
+import GRDB
 import Testing
+import ZDCProtocol
 import ZeroDarkCloudTesting
 
 @testable import ZeroDarkCloud
 
 /// Random histories of three people, one of them with two devices. Each shares folders with the others, who graft them,
 /// change what is in them, leave them and lose access; folders inside shared folders are shared as well, and grafts are
-/// put into shared folders. Requests lose their answers, and processes end between two transactions.
+/// put into shared folders. Nodes move between all of these. Requests lose their answers, and processes end between two
+/// transactions.
 ///
-/// => All devices of a person show the same tree, every graft shows what its owner sees, a person without access has no
-/// graft, and every text that was sent is there unless a person deleted it.
+/// => All devices of a person, a new one included, show the same tree, every graft shows what its owner sees, a person
+/// without access has no graft, and every text is there unless a person deleted it, a merge journal says what replaced it,
+/// or its writer lost access before sending it.
 ///
-/// `ZDC_PEOPLE_HISTORIES` is the number of histories; a failure names its seed.
+/// `ZDC_PEOPLE_HISTORIES` is the number of histories; a failure names its seed, and `ZDC_PEOPLE_HISTORY` is the only seed
+/// to run.
 struct PeopleHistoryTests {
-  private static let count = ProcessInfo.processInfo.environment["ZDC_PEOPLE_HISTORIES"].flatMap { UInt64($0) } ?? 40
+  private static let seeds: ClosedRange<UInt64> = {
+    let environment = ProcessInfo.processInfo.environment
+    if let seed = environment["ZDC_PEOPLE_HISTORY"].flatMap({ UInt64($0) }) { return seed...seed }
+    return 1...(environment["ZDC_PEOPLE_HISTORIES"].flatMap { UInt64($0) } ?? 40)
+  }()
 
-  @Test(arguments: 1...count) func everyoneAgrees(seed: UInt64) async throws {
+  @Test(arguments: seeds) func everyoneAgrees(seed: UInt64) async throws {
     try await TestWorld.run { world in
       var history = try await PeopleHistory(world, seed: seed)
       try await history.run()
@@ -24,22 +33,13 @@ struct PeopleHistoryTests {
 }
 
 private struct PeopleHistory {
-  /// The author of a text, and the owner of the tree.
-  private struct Text {
-    let device: String
-    let writer: Int
-    let owner: Int
-    /// Whether the device had sent it, before the writer could lose access.
-    var isSent = false
-  }
-
   private let seed: UInt64
   private let world: TestWorld
   /// The devices of each person.
   private let people: [[TestDevice]]
   private var numbers: SeededNumbers
   private var model = HistoryModel()
-  private var texts: [String: Text] = [:]
+  private var texts: [String: WrittenText] = [:]
   /// For each owner, the people whose access may have ended or been narrowed.
   private var restricted: [Int: Set<Int>] = [:]
   private var log: [String] = []
@@ -88,7 +88,7 @@ private struct PeopleHistory {
   private mutating func step() async throws {
     let person = pick(0...2)
     let device = people[person][pick(0...(people[person].count - 1))]
-    switch pick(0...25) {
+    switch pick(0...28) {
     case 0...3: try await share(device, of: person)
     case 4: try await unshare(device, of: person)
     case 5...7: try await graft(device, of: person)
@@ -103,9 +103,21 @@ private struct PeopleHistory {
     case 18: await attempt("pushes", device) { try await device.push() }
     case 19: await rotateKeys(device)
     case 20: try await end(device, of: person)
+    case 21...23: try await moveAcross(device)
     default: await sync(device)
     }
     device.network.restoreNetwork()
+    try await noteIdentities(of: device)
+  }
+
+  /// Records which cloud IDs are the same node: a move to another zone changes them, but not a device's local ID.
+  private mutating func noteIdentities(of device: TestDevice) async throws {
+    let rows = try await device.database.read { transaction in
+      try Row.fetchAll(transaction.database, sql: "SELECT uuid, nodeID FROM zdc_node").map { row in
+        (uuid: row["uuid"] as String, cloudID: NodeID(row["nodeID"] as Data)?.text ?? "")
+      }
+    }
+    for row in rows { model.isSame("\(device.name) \(row.uuid)", row.cloudID) }
   }
 
   private mutating func sync(_ device: TestDevice) async {
@@ -114,10 +126,10 @@ private struct PeopleHistory {
       try await device.download()
     }
     guard isDone("syncs", device), let count = try? await device.queueCount(), count == 0 else { return }
-    for (token, text) in texts where text.device == device.name && !isRestricted(text) { texts[token]?.isSent = true }
+    for (token, text) in texts where text.device == device.name && !text.isRestricted(restricted) {
+      texts[token]?.isSent = true
+    }
   }
-
-  private func isRestricted(_ text: Text) -> Bool { restricted[text.owner]?.contains(text.writer) == true }
 
   /// Ends the process between two transactions of a sync, and launches it again.
   private mutating func die(_ device: TestDevice) async throws {
@@ -187,7 +199,7 @@ private struct PeopleHistory {
   }
 
   private mutating func leave(_ device: TestDevice, of person: Int) async throws {
-    guard let path = try await grafts(device).randomElement(using: &numbers) else { return }
+    guard let path = try await device.graftPaths().randomElement(using: &numbers) else { return }
     // Leaving discards the changes that the person has not sent.
     for owner in people.indices where owner != person { restricted[owner, default: []].insert(person) }
     await attempt("leaves \(path)", device) { try await device.delete(path) }
@@ -206,13 +218,6 @@ private struct PeopleHistory {
   // MARK: Changes of nodes
 
   private func paths(_ device: TestDevice) async throws -> [String] { try await device.paths(below: "") }
-
-  /// The tops of other people's branches in the tree of the device's user.
-  private func grafts(_ device: TestDevice) async throws -> [String] {
-    var found: [String] = []
-    for path in try await paths(device) where path.split(separator: "/").last?.first == "g" { found.append(path) }
-    return found
-  }
 
   private mutating func anyPath(_ device: TestDevice) async throws -> String? {
     try await paths(device).randomElement(using: &numbers)
@@ -257,8 +262,12 @@ private struct PeopleHistory {
 
   private mutating func wrote(_ token: String, _ node: ZDCNode, _ device: TestDevice, _ person: Int) throws {
     model.wrote(token, cloudID: node.cloudID)
-    let owner = try people.firstIndex { try $0[0].localUserID == node.anchor?.userID } ?? person
-    texts[token] = Text(device: device.name, writer: person, owner: owner)
+    let owner = try owner(of: node) ?? person
+    texts[token] = WrittenText(device: device.name, writer: person, owners: [owner])
+  }
+
+  private func owner(of node: ZDCNode) throws -> Int? {
+    try people.firstIndex { try $0[0].localUserID == node.anchor?.userID }
   }
 
   private mutating func rename(_ device: TestDevice) async throws {
@@ -269,17 +278,27 @@ private struct PeopleHistory {
 
   private mutating func move(_ device: TestDevice) async throws {
     guard let path = try await anyInnerPath(device), let parent = try await anyPath(device) else { return }
+    try await move(device, path, below: parent)
+  }
+
+  /// Moves a node to another top folder or graft.
+  private mutating func moveAcross(_ device: TestDevice) async throws {
+    guard let path = try await anyInnerPath(device) else { return }
+    let others = try await paths(device).filter { $0.split(separator: "/").first != path.split(separator: "/").first }
+    guard let parent = others.randomElement(using: &numbers) else { return }
+    try await move(device, path, below: parent)
+  }
+
+  private mutating func move(_ device: TestDevice, _ path: String, below parent: String) async throws {
     let target = "\(parent)/\(name())"
-    let above = try await device.node(parent)
-    let node = try await device.node(path)
-    // A move to another branch changes cloudIDs, by which the model knows nodes: see ZoneMoveTests.
-    let isInside = try await device.database.read { transaction in
-      guard let row = try transaction.nodes.node(uuid: node.uuid) else { return false }
-      return try transaction.place(of: row).zone == transaction.nodes.node(uuid: above.uuid)?.zone
-    }
-    guard isInside else { return }
-    await attempt("moves \(path) \(target)", device) { try await device.move(path, to: target) }
+    let (above, node) = (try await device.node(parent), try await device.node(path))
+    let moved = Set(try await device.subtree(path).ids)
+    let what = "moves \(path) \(target)"
+    await attempt(what, device) { try await device.move(path, to: target) }
+    guard isDone(what, device) else { return }
     model.placed(node.cloudID, below: above.cloudID)
+    guard let owner = try owner(of: above) else { return }
+    for token in model.tokens where model.isWritten(token, into: moved) { texts[token]?.owners.insert(owner) }
   }
 
   private mutating func delete(_ device: TestDevice) async throws {
@@ -326,69 +345,14 @@ private struct PeopleHistory {
   }
 
   private func check() async throws {
-    for devices in people {
-      let tree = try await devices[0].tree()
-      for device in devices.dropFirst() where try await device.tree() != tree {
-        throw TestFailure("\(device.name) shows\n\(try await device.tree())\nand \(devices[0].name)\n\(tree)")
-      }
+    let newcomer = people[Int(seed % 3)][0]
+    let account = ["alice", "bob", "carol"][Int(seed % 3)]
+    let fresh = try await world.device("fresh", account: account)
+    try await TestWorld.settle([fresh])
+    let tree = try await newcomer.tree()
+    guard try await fresh.tree() == tree else {
+      throw TestFailure("a new device of \(account) shows\n\(try await fresh.tree())\nand the first one\n\(tree)")
     }
-    for devices in people { try await checkGrafts(devices[0]) }
-    try await checkTexts()
-  }
-
-  /// Each graft shows its owner's branch, without the branches in it that the person may not read or has grafted elsewhere.
-  private func checkGrafts(_ device: TestDevice) async throws {
-    let grafts = try await grafts(device)
-    for owner in people.map({ $0[0] }) where owner !== device {
-      let originals = try await originals(of: grafts, on: device, in: owner)
-      for (path, original) in originals {
-        let hidden = originals.values.filter { $0.hasPrefix(original + "/") }
-        let shown = try await lines(device, path, as: device, in: owner, original, except: hidden)
-        let own = try await lines(owner, original, as: device, in: owner, original, except: hidden)
-        guard shown != own else { continue }
-        throw TestFailure("\(device.name) shows at \(path)\n\(shown)\nand \(owner.name) at \(original)\n\(own)")
-      }
-    }
-  }
-
-  /// The paths that an owner's device has for the nodes that are shown at grafts.
-  private func originals(
-    of grafts: [String], on device: TestDevice, in owner: TestDevice
-  ) async throws -> [String: String] {
-    var paths: [String: String] = [:]
-    for path in try await self.paths(owner) { paths[try await owner.cloudID(path)] = path }
-    var found: [String: String] = [:]
-    for graft in grafts { found[graft] = paths[try await device.cloudID(graft)] }
-    return found
-  }
-
-  /// The nodes below a path, as far as `guest` may read their originals.
-  private func lines(
-    _ device: TestDevice, _ path: String, as guest: TestDevice, in owner: TestDevice, _ original: String,
-    except hidden: [String]
-  ) async throws -> [String] {
-    var lines: [String] = []
-    for line in (try await device.branch(path) ?? "").split(separator: "\n") {
-      let below = original + (line.range(of: "  ").map { line[..<$0.lowerBound] } ?? line)
-      guard !hidden.contains(where: { below == $0 || below.hasPrefix($0 + "/") }),
-        try await owner.members(guest, of: below)[guest.name] != nil
-      else { continue }
-      lines.append(String(line))
-    }
-    return lines
-  }
-
-  private func checkTexts() async throws {
-    var found: Set<String> = []
-    for devices in people {
-      for path in try await paths(devices[0]) {
-        let data = try await devices[0].content(of: path)?.data ?? Data()
-        found.formUnion(String(decoding: data, as: UTF8.self).split(separator: "\n").map(String.init))
-      }
-    }
-    for (token, text) in texts.sorted(by: { $0.key < $1.key }) where !found.contains(token) {
-      if model.mayBeGone(token) || (isRestricted(text) && !text.isSent) { continue }
-      throw TestFailure("\(token) is lost")
-    }
+    try await PeopleHistoryCheck(people: people, model: model, texts: texts, restricted: restricted).run()
   }
 }

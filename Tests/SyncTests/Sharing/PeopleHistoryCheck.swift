@@ -1,0 +1,116 @@
+import Foundation
+import ZeroDarkCloudTesting
+
+@testable import ZeroDarkCloud
+
+/// A text that a random history has written.
+struct WrittenText {
+  let device: String
+  let writer: Int
+  /// The owners of the trees where its node was or has been moved to.
+  var owners: Set<Int>
+  /// Whether the device had sent it, before the writer could lose access.
+  var isSent = false
+
+  /// - Parameter restricted: For each owner, the people whose access may have ended or been narrowed.
+  func isRestricted(_ restricted: [Int: Set<Int>]) -> Bool {
+    owners.contains { restricted[$0]?.contains(writer) == true }
+  }
+}
+
+/// The final state of a random history of several people.
+struct PeopleHistoryCheck {
+  /// The devices of each person.
+  let people: [[TestDevice]]
+  var model: HistoryModel
+  let texts: [String: WrittenText]
+  let restricted: [Int: Set<Int>]
+
+  func run() async throws {
+    for devices in people {
+      let tree = try await devices[0].tree()
+      for device in devices.dropFirst() where try await device.tree() != tree {
+        throw TestFailure("\(device.name) shows\n\(try await device.tree())\nand \(devices[0].name)\n\(tree)")
+      }
+    }
+    for devices in people { try await checkGrafts(devices[0]) }
+    try await checkTexts()
+  }
+
+  /// Each graft shows its owner's branch, without the branches in it that the person may not read or has grafted elsewhere.
+  private func checkGrafts(_ device: TestDevice) async throws {
+    let grafts = try await device.graftPaths()
+    for owner in people.map({ $0[0] }) where owner !== device {
+      let originals = try await originals(of: grafts, on: device, in: owner)
+      for (path, original) in originals {
+        let hidden = originals.values.filter { $0.hasPrefix(original + "/") }
+        let shown = try await lines(device, path, as: device, in: owner, original, except: hidden)
+        let own = try await lines(owner, original, as: device, in: owner, original, except: hidden)
+        guard shown != own else { continue }
+        throw TestFailure("\(device.name) shows at \(path)\n\(shown)\nand \(owner.name) at \(original)\n\(own)")
+      }
+    }
+  }
+
+  /// The paths that an owner's device has for the nodes that are shown at grafts.
+  private func originals(
+    of grafts: [String], on device: TestDevice, in owner: TestDevice
+  ) async throws -> [String: String] {
+    var paths: [String: String] = [:]
+    for path in try await owner.paths(below: "") { paths[try await owner.cloudID(path)] = path }
+    var found: [String: String] = [:]
+    for graft in grafts { found[graft] = paths[try await device.cloudID(graft)] }
+    return found
+  }
+
+  /// The nodes below a path, as far as `guest` may read their originals.
+  private func lines(
+    _ device: TestDevice, _ path: String, as guest: TestDevice, in owner: TestDevice, _ original: String,
+    except hidden: [String]
+  ) async throws -> [String] {
+    var lines: [String] = []
+    for line in (try await device.branch(path) ?? "").split(separator: "\n") {
+      let below = original + (line.range(of: "  ").map { line[..<$0.lowerBound] } ?? line)
+      guard !hidden.contains(where: { below == $0 || below.hasPrefix($0 + "/") }),
+        try await owner.members(guest, of: below)[guest.name] != nil
+      else { continue }
+      lines.append(String(line))
+    }
+    return lines
+  }
+
+  private func checkTexts() async throws {
+    let replaced = try await replacedNodes()
+    var found: Set<String> = []
+    for devices in people {
+      for path in try await devices[0].paths(below: "") {
+        let data = try await devices[0].content(of: path)?.data ?? Data()
+        found.formUnion(String(decoding: data, as: UTF8.self).split(separator: "\n").map(String.init))
+      }
+    }
+    for (token, text) in texts.sorted(by: { $0.key < $1.key }) where !found.contains(token) {
+      if model.mayBeGone(token) || (text.isRestricted(restricted) && !text.isSent) { continue }
+      if model.isWritten(token, into: replaced) { continue }
+      throw TestFailure("\(token) is lost")
+    }
+  }
+
+  /// The nodes of which a merge journal says that one of two versions, both in the cloud, has replaced the other.
+  private func replacedNodes() async throws -> Set<String> {
+    var nodes: Set<String> = []
+    for device in people.joined() {
+      let entries = try await device.write { _, cloud in cloud.mergeJournal() }
+      for entry in entries where entry.kind == .deletedHere && entry.result.eTag != nil {
+        nodes.formUnion([entry.cloudID, "\(device.name) \(entry.nodeID)"])
+      }
+    }
+    return nodes
+  }
+}
+
+extension TestDevice {
+  /// The tops of other people's branches in the tree of the device's user, in random histories of several people.
+  func graftPaths() async throws -> [String] {
+    try await paths(below: "").filter { $0.split(separator: "/").last?.first == "g" }
+  }
+}
