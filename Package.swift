@@ -99,7 +99,8 @@ let package = Package(
     .executableTarget(
       name: "zdc-server",
       dependencies: [
-        "ZDCServer", "ZDCServerPostgres", "ZDCServerS3", "ZDCServerSQLite", "ZDCProtocol", arguments, httpClient, logging,
+        "ZDCServer", "ZDCServerPostgres", "ZDCServerS3", "ZDCServerSQLite", "ZDCProtocol", arguments, httpClient,
+        logging,
         lifecycle, unixSignals,
       ]),
     // Implementation of the zdc commands; the executable only parses their arguments.

@@ -70,7 +70,8 @@ extension SQLiteTransaction {
 
   func insertUser(_ user: UserRow) throws {
     try db.run(
-      "INSERT INTO users(\(Self.userColumns)) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", .id(user.id), .id(user.lookup),
+      "INSERT INTO users(\(Self.userColumns)) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", .id(user.id),
+      .id(user.lookup),
       .bytes(user.loginKey), .id(user.genesis), .int(Int64(user.linkSeq)), .id(user.linkHead),
       .int(Int64(user.signGen)), .int(Int64(user.encGen)), .optionalMs(user.closedMs), .ms(user.createdMs),
       .optionalMs(user.suspendedMs), .optionalMs(user.quotaBytes))

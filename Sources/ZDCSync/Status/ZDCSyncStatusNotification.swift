@@ -18,7 +18,8 @@ public enum ZDCPullResult: Int, Sendable, Hashable {
   package init(_ error: any Error) {
     switch error {
     case is CancellationError: self = .manuallyAborted
-    case let error as ServerError where [.unauthorized, .forbidden, .accountClosed, .accountSuspended].contains(error.code):
+    case let error as ServerError
+    where [.unauthorized, .forbidden, .accountClosed, .accountSuspended].contains(error.code):
       self = .failAuth
     default: self = .failOther
     }

@@ -98,7 +98,8 @@ struct Failure: Error {
 
   private static func status(_ error: ZDCServerError) -> ExitStatus {
     switch error.code {
-    case .unauthorized, .forbidden, .registrationClosed, .inviteRequired, .accountClosed, .accountSuspended: .noPermission
+    case .unauthorized, .forbidden, .registrationClosed, .inviteRequired, .accountClosed, .accountSuspended:
+      .noPermission
     case .notFound, .gone, .blobGone: .noInput
     case .limitExceeded: .data
     case .tooManyRequests, .zoneBusy, .shuttingDown, .quotaExceeded, .storageFull: .tryAgain
