@@ -18,8 +18,8 @@ package struct AdminSocket: Sendable {
   let core: ServerCore
   let path: String
 
-  /// Serves until the task is cancelled or its service group shuts down gracefully. The server goes on without it if it
-  /// fails.
+  /// Serves until the task is cancelled or its service group shuts down gracefully. If it fails, the server still serves
+  /// its clients.
   func run() async {
     // A server that was killed leaves its socket behind. The lock of the stores keeps other servers away.
     try? FileManager.default.removeItem(atPath: path)

@@ -15,6 +15,10 @@ enum ServeWarnings {
       warnings.append(
         "with an origin on loopback, all clients of a proxy count as one: name the proxy with --trusted-proxy")
     }
+    if settings.adminSocket == nil {
+      warnings.append(
+        "the data folder's path is too long for a socket: zdc-server admin works only with --admin-socket")
+    }
     return warnings
   }
 }

@@ -146,6 +146,8 @@ import ZDCProtocol
 
   @Test("M15: settings that an operator may not intend cause warnings") func doubtfulSettingsCauseWarnings() {
     var settings = Configuration()
+    #expect(ServeWarnings.all(settings, hasInvites: false).contains { $0.contains("--admin-socket") })
+    settings.adminSocket = "admin.sock"
     #expect(ServeWarnings.all(settings, hasInvites: false) == [])
     settings.host = "0.0.0.0"
     let warnings = ServeWarnings.all(settings, hasInvites: false)

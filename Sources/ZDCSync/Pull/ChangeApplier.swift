@@ -252,7 +252,10 @@ package struct ChangeApplier {
       return true
     }
     guard let zone = try mounting.zone(for: row) else { return false }
+    let other = try transaction.mounts.pointer(ofZone: zone).flatMap(nodes.node(id:))
     try show(zone, at: row)
+    // A pointer in another user's branch, which is a leaf from now on.
+    if let other { try announceNew(other) }
     return true
   }
 

@@ -15,9 +15,16 @@ struct Mounting {
   /// Returns the zone to show in place of a pointer; nil if the row is no pointer, or is shown as it is.
   func zone(for row: NodeRow) throws -> Int64? {
     guard let target = row.pointer, target.node == target.zone.root, let zone = try zone(target, row),
-      try isTarget(zone, target), try transaction.mounts.pointer(ofZone: zone.id) == nil, try !isInside(row, zone)
+      try isTarget(zone, target), try isFree(zone, for: row, target), try !isInside(row, zone)
     else { return nil }
     return zone.id
+  }
+
+  /// Whether the zone is shown nowhere, or in place of a pointer in another user's branch, while this one is the user's own
+  /// graft. The order in which pointers are read differs between devices, so it must not decide.
+  private func isFree(_ zone: ZoneRow, for row: NodeRow, _ target: PointerTarget) throws -> Bool {
+    guard try transaction.mounts.pointer(ofZone: zone.id) != nil else { return true }
+    return try transaction.grafts.pointer(toZone: zone.id) == nil && isGraft(row, target)
   }
 
   private func zone(_ target: PointerTarget, _ row: NodeRow) throws -> ZoneRow? {

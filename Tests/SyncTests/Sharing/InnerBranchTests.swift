@@ -43,6 +43,34 @@ struct InnerBranchTests {
     }
   }
 
+  /// - Bob's phone grafts the inner branch, and his other device the list around it, both offline
+  /// => all his devices show the inner branch where he has put it, whichever pointer they read first
+  @Test("G-3: a graft of a branch inside a grafted one has the same place on all devices")
+  func theUsersOwnGraftOfTheInnerBranchWins() async throws {
+    try await TestWorld.run { world in
+      let people = try await Self.nested(world) { [$0.bob] }
+      let (alice, bob) = (people.alice, people.bob)
+      let phone = try await world.device("phone", account: "bob")
+      let (outer, inner) = (try await alice.invite("/list"), try await alice.invite("/list/inner"))
+      try await world.settle(phone)
+      try await phone.graft("/own", inner, from: alice)
+      try await bob.graft("/list", outer, from: alice)
+      try await bob.sync()
+      _ = bob.recorder.take()
+      try await world.settle(phone, bob)
+      let moved = bob.recorder.take().filter { $0.contains("inner") || $0.contains("own") }
+      #expect(moved == ["moved /list/inner -> /own", "new /list/inner"])
+      let fresh = try await world.device("fresh", account: "bob")
+      try await world.settle(fresh)
+      let tree = try await bob.tree()
+      for device in [phone, fresh] { #expect(try await device.tree() == tree, "\(device.name)") }
+      #expect(try await bob.node("/list/inner").isPointer)
+      try await bob.edit("/own/leaf", "bob's")
+      try await world.settle(bob, alice, phone)
+      #expect(try await alice.content(of: "/list/inner/leaf")?.data == Data("bob's".utf8))
+    }
+  }
+
   @Test("the pointer's links and tags are those of the branch that takes its place")
   func aMemberWhoIsAddedLater() async throws {
     try await TestWorld.run { world in
