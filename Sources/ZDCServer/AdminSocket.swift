@@ -22,7 +22,7 @@ package struct AdminSocket: Sendable {
   /// its clients.
   func run() async {
     // A server that was killed leaves its socket behind. The lock of the stores keeps other servers away.
-    try? FileManager.default.removeItem(atPath: path)
+    removeSocket()
     let application = Application(
       router: RouteTable.router(for: core, AdminRoutes.all),
       configuration: ApplicationConfiguration(address: .unixDomainSocket(path: path), serverName: nil),
@@ -30,6 +30,13 @@ package struct AdminSocket: Sendable {
     do { try await application.run() } catch is CancellationError {} catch {
       core.logger.error("the socket for zdc-server admin cannot be used", metadata: ["path": "\(path)"])
     }
+    removeSocket()
+  }
+
+  /// Removes nothing but a socket: the operator may have named another file by mistake.
+  private func removeSocket() {
+    let type = (try? FileManager.default.attributesOfItem(atPath: path))?[.type] as? FileAttributeType
+    guard type == .typeSocket else { return }
     try? FileManager.default.removeItem(atPath: path)
   }
 

@@ -51,7 +51,6 @@ import ZDCServer
 
   @Test func onlyTheServersUserCanOpenTheSocket() async throws {
     let socket = "/tmp/zdc-\(UUID().uuidString).sock"
-    try Data("left by a killed server".utf8).write(to: URL(fileURLWithPath: socket))
     try await TestServer.run({ $0.adminSocket = socket }) { (_: TestServer) async throws in
       func permissions() throws -> Int {
         try #require(
@@ -59,6 +58,29 @@ import ZDCServer
       }
       while (try? permissions()) != 0o600 { try await Task.sleep(for: .milliseconds(5)) }
     }
+  }
+
+  @Test func aFileThatIsNoSocketStays() async throws {
+    let path = "/tmp/zdc-\(UUID().uuidString).txt"
+    defer { TestServer.remove(path) }
+    try Data("precious".utf8).write(to: URL(fileURLWithPath: path))
+    try await TestServer.run({ $0.adminSocket = path }) { (server: TestServer) async throws in
+      #expect(try await server.send(.GET, Routes.health).status == 200)
+    }
+    #expect(FileManager.default.contents(atPath: path) == Data("precious".utf8))
+  }
+
+  @Test(.needsFolder) func aSocketThatAKilledServerLeftIsReplaced() async throws {
+    let folder = TestServer.newFolder()
+    defer { TestServer.remove(folder) }
+    let socket = "/tmp/zdc-\(UUID().uuidString).sock"
+    for _ in 0..<2 {
+      let server = try await ServerProcess.serve(folder: folder, ["--admin-socket", socket])
+      _ = try await server.newAccount()
+      #expect(try await ServerProcess.run(["admin", "users", "--socket", socket]).status == 0)
+      await server.kill()
+    }
+    TestServer.remove(socket)
   }
 
   @Test func adminPathsAreNotServedToTheNetwork() async throws {
