@@ -38,16 +38,18 @@ struct Restore: AsyncParsableCommand {
       If the node is there, it gets the content of an earlier version: the newest one with other content, or the one that --version or --as-of \
       names. Name and place stay. The content that it has now becomes an earlier version. If the node is deleted, it is created again, with all \
       nodes that were deleted with it. No content is downloaded or sent. Returns when the server has the change, or immediately with --queue.
+      With --to, the version is written to a new file instead, and the tree stays as it is.
 
       EXAMPLES
         zdc restore home:/Documents/letter.txt
         zdc restore home:/Documents/letter.txt --as-of 2026-11-20
+        zdc restore home:/Documents/letter.txt --version 2 --to before.txt
         zdc restore home:/Photos
 
-      JSON: {"durableMs"?,"left","nodes","path","queuedMs","version"?}
+      JSON: {"durableMs"?,"left","nodes","path","queuedMs","version"?}; with --to: {"bytes","file","path","version"}
 
       Exit code 1 if nodes of a deleted folder are no longer kept, 66 if there is no such node or version, 73 if the folder of a deleted node is \
-      gone, 76 if the server withholds what it says it has.
+      gone or the file exists, 76 if the server withholds what it says it has.
       """)
 
   @OptionGroup var common: CommonOptions
@@ -57,12 +59,20 @@ struct Restore: AsyncParsableCommand {
     help: ArgumentHelp(
       "The version that was the newest at that time: 2026-11-20 or 2026-11-20T18:30:00Z.", valueName: "date"))
   var asOf: String?
+  @Option(
+    help: ArgumentHelp(
+      "Write the version to this new file, or - for standard output, instead of restoring it.", valueName: "file"))
+  var to: String?
   @Flag(help: "Only queue the change; a later zdc sync sends it.")
   var queue = false
   @Argument(help: "A path in the tree.")
   var path: String
 
   func run() async throws {
+    if let to {
+      guard !queue else { throw ValidationError("--to and --queue exclude each other.") }
+      return try await VersionCopy(path: path, choice: try choice(), destination: to).run(common.options)
+    }
     try await HistoryCommands.restore(common.options, path: path, try choice(), queuesOnly: queue)
   }
 

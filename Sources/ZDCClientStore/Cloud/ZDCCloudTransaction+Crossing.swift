@@ -70,7 +70,7 @@ extension BranchToMove.Obstacle {
 extension CloudState.ZoneInfo {
   /// Whether the local user may put and delete any node. Before the first pull of an own zone, the server decides.
   var writesFreely: Bool {
-    guard let user = UserID(text: localUserID), let list = row.head?.acl.fields else { return mayWrite }
-    return list.entry(for: user)?.permissions.writesFreely ?? false
+    guard let user = UserID(text: localUserID), row.head != nil else { return mayWrite }
+    return row.permissions(of: user).writesFreely
   }
 }

@@ -112,6 +112,8 @@ extension ZDCCloudTransaction {
     var row: NodeRow
     /// The list in force, or the one with which the branch will begin.
     var list: ZoneACL.Fields
+    /// Whether the list cannot be changed any more, because the owner has closed their account.
+    var isFinal = false
   }
 
   private func sharedRoot(_ nodeID: String) throws -> SharedRoot {
@@ -125,7 +127,9 @@ extension ZDCCloudTransaction {
     guard let list = zone.head?.acl.fields else {
       throw ZDCCloudError(.missingParent, detail: "the trunk has not been pulled yet")
     }
-    guard row.parent != nil else { return SharedRoot(row: row, list: list) }
+    guard row.parent != nil else {
+      return SharedRoot(row: row, list: list, isFinal: zone.ownerAccount != .open)
+    }
     guard list.owner.text == localUserID else { throw ZDCSecurityError(.splitNeedsOwner, node: row.nodeID) }
     return SharedRoot(row: row, list: list.inherited())
   }
@@ -152,7 +156,7 @@ extension ZDCCloudTransaction {
     }
     guard let own = UserID(text: localUserID) else { throw ZDCError(.corruptDatabase) }
     let change = permissions.isEmpty ? ListChange.remove(user) : .set(user, permissions)
-    guard root.list.allows(change, by: own) else { throw ZDCCloudError(.notAllowed) }
+    guard root.list.allows(change, by: own), !root.isFinal else { throw ZDCCloudError(.notAllowed) }
   }
 
   // MARK: Queueing

@@ -17,6 +17,9 @@ extension FrameworkSchema {
     )
     """
 
+  /// Whether the owner of another user's zone has closed their account. See ``ZoneRow/OwnerAccount``.
+  static let ownerAccount = "ALTER TABLE zdc_zone ADD COLUMN ownerAccount INTEGER NOT NULL DEFAULT 0"
+
   /// `zdc_user` gets a rowid, because apps observe it: SQLite reports no changes in a WITHOUT ROWID table.
   /// `zdc_contact` holds, sealed, the decisions of this device's user about another user.
   static let contact = """

@@ -47,6 +47,7 @@ package enum FrameworkSchema {
     migrator.registerMigration("zdc.messageNumbers") { db in try db.execute(sql: messageNumbers) }
     migrator.registerMigration("zdc.outgoing") { db in try db.execute(sql: outgoing) }
     migrator.registerMigration("zdc.former") { db in try db.execute(sql: former) }
+    migrator.registerMigration("zdc.ownerAccounts") { db in try db.execute(sql: ownerAccount) }
   }
 
   /// The verified log, one hash per commit. It shows where a server's log diverges, and whether this device made the

@@ -152,7 +152,8 @@ package struct GraftChange {
       }
       try transaction.nodes.deleteSubtree(of: root.id)
     }
-    guard zone.head?.acl.fields.entry(for: user) != nil else { return try remove(zone) }
+    // Where the owner has closed their account, the access list cannot change any more.
+    guard zone.ownerAccount == .open, zone.head?.acl.fields.entry(for: user) != nil else { return try remove(zone) }
     try empty(zone)
     var operation = OperationRow(
       uuid: UUIDv7.make(atMs: now), zone: id, kind: .changeList, node: nil, nodeUUID: UUIDv7.make(atMs: now),
@@ -175,7 +176,8 @@ package struct GraftChange {
     forgetCaches(zone)
   }
 
-  private func remove(_ zone: ZoneRow) throws {
+  /// Removes a zone that is followed no longer.
+  package func remove(_ zone: ZoneRow) throws {
     try transaction.zones.delete(zone)
     forgetCaches(zone)
   }

@@ -16,6 +16,18 @@ package struct UserStore {
     return try Row.fetchOne(statement, arguments: [user.data])?.requiredBytes(0)
   }
 
+  /// The users among these whose chain was not asked for since a time.
+  package func due(_ users: Set<UserID>, since time: UInt64) throws -> [UserID] {
+    let statement = try db.cachedStatement(sql: "SELECT 1 FROM zdc_user WHERE userID = ? AND refreshedMs > ?")
+    return try users.filter { try Row.fetchOne(statement, arguments: [$0.data, time.stored]) == nil }.sorted()
+  }
+
+  /// Notes that the server was asked for new links of these users' chains.
+  package func noteRefreshed(_ users: [UserID], atMs time: UInt64) throws {
+    let statement = try db.cachedStatement(sql: "UPDATE zdc_user SET refreshedMs = ? WHERE userID = ?")
+    for user in users { try statement.execute(arguments: [time.stored, user.data]) }
+  }
+
   /// Pins a chain that was verified, and that continues the one that is pinned.
   package func pin(_ chain: [UInt8], of user: UserID, atMs time: UInt64) throws {
     let statement = try db.cachedStatement(

@@ -50,7 +50,9 @@ public enum ZDCWaitReason: String, Sendable, Hashable, Codable, CaseIterable {
     case .inFlight: "the server's answer"
     case .unreadable: "a version that this device can read, by another device or a newer app; or new content"
     case .exhausted: "nothing: copy the node, and delete it"
-    case .notAllowed: "another access list, by a member who may change it; or revert the change"
+    case .notAllowed:
+      "another access list, by a member who may change it, or nothing if the owner has closed their account; or revert "
+        + "the change"
     }
   }
 }

@@ -31,6 +31,16 @@ package struct ZoneRow: Sendable {
   package var owner: UserID?
   /// The only first commit that the zone may have; nil for a trunk, and where nothing names it.
   package var genesis: CommitHash?
+  /// Whether the owner has closed their account.
+  package var ownerAccount = OwnerAccount.open
+
+  package enum OwnerAccount: Int64, Sendable {
+    /// Open, as far as this device knows. Always so for the local user's own zones.
+    case open = 0
+    /// The owner's verified identity chain says that the account is closed. The app has not accepted it yet.
+    case closed = 1
+    case closedAndReported = 2
+  }
 
   package init(
     id: Int64 = 0, localUser: Int64, appTreeID: String, trunk: Trunk, zone: ZoneID, head: ZoneHead? = nil,
@@ -63,10 +73,15 @@ extension ZoneRow {
   /// Whether the owner has ended the zone. Its row stays until the app has accepted that its nodes are gone.
   package var isClosed: Bool { head?.isClosed ?? false }
 
-  /// Whether the access list in force lets the user write. Before the first pull of an own zone, the server decides.
+  /// Whether the user may write. Before the first pull of an own zone, the server decides.
   package func mayWrite(_ user: UserID) -> Bool {
-    guard let list = head?.acl.fields else { return owner == nil }
-    return list.entry(for: user)?.permissions.contains(.write) ?? false
+    head == nil ? owner == nil : permissions(of: user).contains(.write)
+  }
+
+  /// What a user may do: what the access list in force says, and only reading once the owner has closed their account.
+  package func permissions(of user: UserID) -> ZoneACL.Permissions {
+    let listed = head?.acl.fields.entry(for: user)?.permissions ?? []
+    return ownerAccount == .open ? listed : listed.intersection(.read)
   }
 }
 
@@ -108,6 +123,13 @@ package final class ZoneStore: TransactionCache {
     return zones
   }
 
+  /// Zones of owners whose account is not known to be closed, or whose closed account the app has not accepted yet.
+  package func ofOwners(localUser: Int64) throws -> [ZoneRow] {
+    try fetchAll(
+      "WHERE localUser = ? AND owner IS NOT NULL AND ownerAccount <> ? ORDER BY id",
+      [localUser, ZoneRow.OwnerAccount.closedAndReported.rawValue])
+  }
+
   /// The user's own zones with nodes that may have keys from before a removal, with the generation of the zone's key.
   package func raisedKeys(localUser: Int64, tree: String) throws -> [Int64: UInt32] {
     let query = """
@@ -146,8 +168,8 @@ package final class ZoneStore: TransactionCache {
       sql: """
         INSERT INTO zdc_zone
         (localUser, appTreeID, trunk, treeID, zoneRoot, headSeq, headHash, acl, retired, sealedKey, frozen, listSeq,
-        keyError, isProven, doubt, hasRestored, owner, genesis, id)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, \(Self.nextNumber))
+        keyError, isProven, doubt, hasRestored, owner, genesis, ownerAccount, id)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, \(Self.nextNumber))
         """, arguments: try arguments(row))
     row.id = db.lastInsertedRowID
   }
@@ -158,7 +180,7 @@ package final class ZoneStore: TransactionCache {
       sql: """
         UPDATE zdc_zone SET localUser = ?, appTreeID = ?, trunk = ?, treeID = ?, zoneRoot = ?, headSeq = ?,
         headHash = ?, acl = ?, retired = ?, sealedKey = ?, frozen = ?, listSeq = ?, keyError = ?, isProven = ?,
-        doubt = ?, hasRestored = ?, owner = ?, genesis = ? WHERE id = ?
+        doubt = ?, hasRestored = ?, owner = ?, genesis = ?, ownerAccount = ? WHERE id = ?
         """)
     try statement.execute(arguments: try arguments(row) + [row.id])
     known[row.id] = row
@@ -178,7 +200,7 @@ package final class ZoneStore: TransactionCache {
     var rows: [ZoneRow] = []
     let query = """
       SELECT id, localUser, appTreeID, trunk, treeID, zoneRoot, headSeq, headHash, acl, retired, sealedKey, frozen,
-      listSeq, keyError, isProven, doubt, hasRestored, owner, genesis, \(Self.hasRoot) FROM zdc_zone \(condition)
+      listSeq, keyError, isProven, doubt, hasRestored, owner, genesis, \(Self.hasRoot), ownerAccount FROM zdc_zone \(condition)
       """
     try db.forEachRow(query, arguments) { rows.append(try decode($0)) }
     for row in rows { known[row.id] = row }
@@ -197,6 +219,7 @@ package final class ZoneStore: TransactionCache {
       row.head.map { Data(encode($0.retiredBelow)) }, sealedKey, row.frozen?.rawValue,
       row.listSeq?.stored, row.keyError?.rawValue,
       row.isProven, row.doubt?.rawValue, row.hasRestored, row.owner?.data, row.genesis?.data,
+      row.ownerAccount.rawValue,
     ]
   }
 
@@ -226,6 +249,8 @@ package final class ZoneStore: TransactionCache {
     result.hasRestored = (row[16] as Int64) != 0
     result.owner = try row.optional32(17, UserRole.self)
     result.genesis = try row.optional32(18, CommitHashRole.self)
+    guard let account = ZoneRow.OwnerAccount(rawValue: row[20]) else { throw ZDCError(.corruptDatabase) }
+    result.ownerAccount = account
     return result
   }
 

@@ -27,7 +27,11 @@ struct GetToOutput {
   }
 
   func write(_ node: ZDCNode, _ downloads: ZDCDownloadManager) async throws {
-    let file = try await downloads.downloadNodeData(node).cryptoFile
+    try Self.write(try await downloads.downloadNodeData(node).cryptoFile)
+  }
+
+  /// Writes the content of a downloaded file to standard output, and removes the file.
+  static func write(_ file: ZDCCryptoFile) throws {
     defer { try? FileManager.default.removeItem(at: file.fileURL) }
     // All of the content was verified before the first byte is written.
     let output = StandardOutput()

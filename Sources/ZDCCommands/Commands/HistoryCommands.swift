@@ -136,8 +136,7 @@ package enum HistoryCommands {
         throw CommandError(
           .usage, "deletedNode", "\(ShownName.text(text)) is deleted: only its last version can be restored")
       }
-      report = try await engine.restoreDeleted(
-        { $0.path == path }, named: text, into: nil)
+      report = try await engine.restoreDeleted(try await engine.firstDeleted { $0.path == path }, named: text, into: nil)
     }
     try await finish(report, engine, queuesOnly: queuesOnly)
   }
@@ -157,7 +156,7 @@ package enum HistoryCommands {
     guard id.count >= 4 else {
       throw CommandError(.usage, "invalidID", "an id has at least four characters", hint: "list them with zdc trash")
     }
-    let report = try await engine.restoreDeleted({ $0.id.hasPrefix(id) }, named: id, into: folder)
+    let report = try await engine.restoreDeleted(try await engine.deleted(id: id), named: id, into: folder)
     try await finish(report, engine, queuesOnly: queuesOnly)
   }
 
@@ -180,13 +179,13 @@ package enum HistoryCommands {
 }
 
 extension Engine {
-  fileprivate func optionalNode(at path: ZDCTreesystemPath) async throws -> ZDCNode? {
+  func optionalNode(at path: ZDCTreesystemPath) async throws -> ZDCNode? {
     try await opened.reader.read { [opened, user] transaction in
       try opened.cloud(transaction, user).node(at: path)
     }
   }
 
-  fileprivate func node(at path: ZDCTreesystemPath) async throws -> ZDCNode {
+  func node(at path: ZDCTreesystemPath) async throws -> ZDCNode {
     if let node = try await optionalNode(at: path) { return node }
     throw CommandError(
       .noInput, "nodeNotFound", "\(ShownName.text(path.fullPath())): no such node in the tree",
@@ -204,6 +203,18 @@ extension Engine {
   fileprivate func restore(
     _ node: ZDCNode, _ path: ZDCTreesystemPath, _ choice: HistoryCommands.Choice
   ) async throws -> HistoryCommands.RestoreReport {
+    let version = try await version(of: node, path, choice)
+    guard version.content?.eTag != node.eTag_data else {
+      throw CommandError(.usage, "sameContent", "\(ShownName.text(path.fullPath())) has the content of this version")
+    }
+    try await opened.sync.restore(version, localUserID: user)
+    return HistoryCommands.RestoreReport(path: path.fullPath(), version: version.id, nodes: 1, left: 0)
+  }
+
+  /// Returns the version that the user means, if the server still keeps its content.
+  func version(
+    of node: ZDCNode, _ path: ZDCTreesystemPath, _ choice: HistoryCommands.Choice
+  ) async throws -> ZDCNodeVersion {
     let versions = try await opened.sync.versions(ofNodeID: node.uuid, localUserID: user, limit: 10_000)
     let shown = ShownName.text(path.fullPath())
     guard let version = try Self.chosen(choice, of: versions, node, shown) else {
@@ -216,11 +227,7 @@ extension Engine {
         .noInput, "contentGone", "the server no longer keeps the content of this version of \(shown)",
         hint: "list the versions: zdc history \(shown)")
     }
-    guard version.content?.eTag != node.eTag_data else {
-      throw CommandError(.usage, "sameContent", "\(shown) has the content of this version")
-    }
-    try await opened.sync.restore(version, localUserID: user)
-    return HistoryCommands.RestoreReport(path: path.fullPath(), version: version.id, nodes: 1, left: 0)
+    return version
   }
 
   private static func chosen(
@@ -240,9 +247,9 @@ extension Engine {
   // MARK: Deleted nodes
 
   fileprivate func restoreDeleted(
-    _ isMeant: (ZDCDeletedNode) -> Bool, named text: String, into folder: ZDCTreesystemPath?
+    _ deleted: ZDCDeletedNode?, named text: String, into folder: ZDCTreesystemPath?
   ) async throws -> HistoryCommands.RestoreReport {
-    guard let deleted = try await firstDeleted(isMeant) else {
+    guard let deleted else {
       throw CommandError(
         .noInput, "notDeleted", "\(ShownName.text(text)): no such node in the tree, nor among the deleted ones",
         hint: "see what was deleted: zdc trash")
@@ -258,7 +265,20 @@ extension Engine {
       path: try await path(of: result.node.uuid), nodes: result.restored, left: result.left)
   }
 
-  private func firstDeleted(_ isMeant: (ZDCDeletedNode) -> Bool) async throws -> ZDCDeletedNode? {
+  /// Returns the newest deletion of the node that the user means: a prefix may not belong to several nodes.
+  fileprivate func deleted(id: String) async throws -> ZDCDeletedNode? {
+    guard let newest = try await firstDeleted({ $0.id.hasPrefix(id) }), newest.id != id else {
+      return try await firstDeleted { $0.id == id }
+    }
+    if try await firstDeleted({ $0.id.hasPrefix(id) && $0.id != newest.id }) != nil {
+      throw CommandError(
+        .noInput, "entryNotFound", "\(ShownName.text(id)): more than one entry begins with this id",
+        hint: "list the whole ids with zdc trash --json")
+    }
+    return newest
+  }
+
+  fileprivate func firstDeleted(_ isMeant: (ZDCDeletedNode) -> Bool) async throws -> ZDCDeletedNode? {
     var last: ZDCDeletedNode?
     while true {
       let page = try await opened.sync.deletedNodes(localUserID: user, after: last, limit: 500)

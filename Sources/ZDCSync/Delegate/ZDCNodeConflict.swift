@@ -33,7 +33,11 @@ public enum ZDCNodeConflict: String, Sendable, Hashable, CaseIterable {
   /// }
   /// ```
   case data
-  /// The owner of a grafted node closed their account. Reserved: this version keeps the node and reports nothing.
+  /// The owner of a grafted node has closed their account, as their verified identity chain says. Reported once on each
+  /// device.
+  ///
+  /// The branch can be read for 30 days, and not changed any more: queued changes wait with ``ZDCWaitReason/notAllowed``.
+  /// What this device has of it stays until the app deletes the grafted node. Download or copy what the user wants to keep.
   case graft_DstUserAccountDeleted
   /// A grafted node is no longer shared with this user. The node is deleted next, with `didDiscoverDeletedNode`, and the
   /// pointer to it in the cloud. The app need not do anything.

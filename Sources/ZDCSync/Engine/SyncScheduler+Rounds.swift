@@ -62,6 +62,7 @@ extension SyncScheduler {
     await identity.forget()
     await identity.accept(list.chain)
     try await identity.checkBeforePull()
+    await checkOwners()
     let named = Dictionary(list.zones.map { ($0.zone, $0) }) { first, _ in first }
     var due: [Int64] = []
     for (zone, known) in try await known() {
@@ -73,6 +74,11 @@ extension SyncScheduler {
       if await worker.state.needsPull || isOpen { due.append(zone.id) }
     }
     return due
+  }
+
+  /// An error delays only the report to the app: the server accepts no change of the branch any more.
+  private func checkOwners() async {
+    do { try await OwnerCheck(session: session).runIfDue() } catch { session.events.report(error) }
   }
 
   private func known() async throws -> [(ZoneRow, ZoneWorker.Known)] {

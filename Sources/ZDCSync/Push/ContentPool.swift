@@ -147,6 +147,9 @@ package actor ContentPool {
       try await session.database.asyncReadWrite { [session] transaction in
         try ContentFailure(error).store(answer.covers, transaction: transaction, nowMs: session.now())
       }
+      if let error = error as? ServerError, error.code == .accountClosed, let owner = error.user {
+        _ = try await OwnerCheck(session: session).confirm(owner)
+      }
     } catch { session.events.report(error) }
   }
 

@@ -53,6 +53,6 @@ struct CrossingPlan {
   }
 
   private func writesFreely(_ zone: ZoneRow) -> Bool {
-    zone.head?.acl.fields.entry(for: user)?.permissions.writesFreely ?? false
+    zone.permissions(of: user).writesFreely
   }
 }

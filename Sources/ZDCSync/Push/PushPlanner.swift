@@ -45,7 +45,7 @@ struct PushPlanner: Sendable {
     // Read the pause in the same snapshot as the queue, so that no operation queued after the pause is sent.
     guard try transaction.pushPause(localUser: session.localUser) == nil else { return .nothing }
     if let request = try InFlightStore(transaction: transaction).request(zone: zone) { return .request(request) }
-    guard let head = row.head else { return .nothing }
+    guard row.ownerAccount == .open, let head = row.head else { return .nothing }
     if try transaction.identityChanges.retirement(zone: zone) != nil { return .retirement }
     if try CrossingPlan(user: session.user, zone: row, transaction: transaction).hasWork { return .moves }
     if let due = try planZoneChange(row, head, transaction) { return due }

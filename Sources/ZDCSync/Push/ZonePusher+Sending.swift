@@ -162,6 +162,9 @@ extension ZonePusher {
   private func failed(_ error: ServerError) async throws -> ZDCPushSummary {
     await remember(error)
     switch PushFailure(error) {
+    case .noAccess where try await hasOwnerClosed(error):
+      try await abandon(reason: .notAllowed, detail: error.code.rawValue)
+      return ZDCPushSummary()
     case .unknownOutcome, .retryLater, .noAccess: throw error
     case .contentLost: return try await contentLost(error)
     case .overQuota(let pause): return try await overQuota(error, pauseMs: pause)
@@ -173,6 +176,14 @@ extension ZonePusher {
     case .refused:
       return try await refused(error, detail: error.security?.rawValue ?? error.code.rawValue)
     }
+  }
+
+  /// Returns whether the zone's owner has closed their account, as their identity chain confirms.
+  private func hasOwnerClosed(_ error: ServerError) async throws -> Bool {
+    guard error.code == .accountClosed, let owner = error.user else { return false }
+    let row = try await session.database.asyncRead { [zone] transaction in try transaction.zones.zone(id: zone) }
+    guard row?.owner == owner else { return false }
+    return try await OwnerCheck(session: session).confirm(owner)
   }
 
   /// Returns whether the user's keys were rotated on another device. The request was then signed with an old key, and
