@@ -104,22 +104,32 @@ extension ZDCCloudTransaction {
     for graft in try transaction.grafts.roots(below: row) { try checkNoMoves(with: graft.zone) }
     let ends = try queueEnds(atOrBelow: row)
     let places = try nodes.cloudPlaces(atOrBelow: row.id)
+    let grafts = try transaction.grafts.roots(below: row)
+    // Before them, another device could read that an open branch has lost its place, and put it back.
+    let first = try queueDeletes(of: places, below: row, after: ends)
+    try leave(grafts, after: first)
+    signalQueue()
+    return first ?? ends.first
+  }
+
+  /// Queues the deletion of nodes, and removes their rows.
+  ///
+  /// - Returns: The first operation.
+  private func queueDeletes(
+    of places: [NodeStore.CloudPlace], below row: NodeRow, after ends: [OperationRow]
+  ) throws -> OperationRow? {
     let targets = try Set(places.map(\.zone)).sorted().flatMap { try cloudTargets(places, zone: $0) }
     try deleteHeldCopies(of: places)
-    let grafts = try transaction.grafts.roots(below: row)
     try nodes.deleteSubtree(of: row.id)
     var first: OperationRow?
     for target in targets {
       var operation = OperationRow(
         uuid: UUIDv7.make(atMs: now), zone: target.zone, kind: .delete, node: nil, nodeUUID: target.uuid,
         nodeID: target.nodeID, createdMs: now)
-      // Otherwise another device could read that an open branch has lost its place, and put it back.
       try operations.insert(&operation, dependsOn: ends.map(\.id))
       first = first ?? operation
     }
-    try leave(grafts, after: first)
-    signalQueue()
-    return first ?? ends.first
+    return first
   }
 
   /// Queues the ends of the local user's branches that are shown at a node or below it.
@@ -139,7 +149,11 @@ extension ZDCCloudTransaction {
       nodeID: zone.zone.root, createdMs: now)
     try operations.insert(&operation, dependsOn: inner.map(\.id))
     let grafts = try root.map(transaction.grafts.roots) ?? []
-    if let root { try nodes.deleteSubtree(of: root.id) }
+    if let root {
+      // Nodes of other zones that were moved in here and not sent yet do not end with this one.
+      let moved = try nodes.cloudPlaces(atOrBelow: root.id).filter { $0.zone != id }
+      _ = try queueDeletes(of: moved, below: root, after: [])
+    }
     try leave(grafts, after: operation)
     return operation
   }

@@ -62,6 +62,12 @@ package struct BranchRows {
       """, [branch, top])
   }
 
+  /// Returns the rows of the branch's nodes whose parents are still in the parent zone.
+  package func nodesWithoutPlace() throws -> [NodeRow] {
+    try transaction.nodes.fetchAll(
+      "WHERE zone = ? AND parent IN (SELECT id FROM zdc_node WHERE zone = ?) ORDER BY depth, id", [branch, zone])
+  }
+
   /// Requests the records of nodes without a row: this device deleted them, or has not read them yet.
   package func readLostNodes() throws {
     try transaction.database.execute(

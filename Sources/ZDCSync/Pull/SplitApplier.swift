@@ -70,7 +70,8 @@ struct SplitApplier {
   private func move(_ departed: (top: LogNode, all: [NodeID]), to branch: Int64, pointer: NodeID?) throws {
     let rows = BranchRows(transaction, from: zone, to: branch)
     guard let before = try nodes.node(zone: zone, nodeID: top) else {
-      // This device has deleted the node, or not read it yet. Nodes that it moved out before count as deleted.
+      if try isUnread(departed.top, in: branch) { return try moveKnownNodes(departed, rows) }
+      // This device has deleted the node. Nodes that it moved out before count as deleted.
       let deletes = try isOwn ? queuedDeletes(above: departed.top) : []
       try removal.apply(LogNodeStore.Removal(top: top, all: departed.all))
       try rows.moveCloudNodes()
@@ -87,6 +88,28 @@ struct SplitApplier {
     try returnMovedOut(rows, below: root)
     try rows.moveLocalNodes(below: root.id)
     if let mount { try rows.moveMoves(of: root, to: mount) }
+    try rows.readLostNodes()
+  }
+
+  /// Whether the branch's top came with this page, so that its record is still to be read.
+  private func isUnread(_ top: LogNode, in branch: Int64) throws -> Bool {
+    try transaction.leaves(zone: branch).pendingLeaf(top.node) != nil && queuedDeletes(above: top).isEmpty
+  }
+
+  /// Moves the rows of nodes that another device has moved into the branch before it was split off. They are shown where
+  /// they were until the branch's records are read.
+  private func moveKnownNodes(_ departed: (top: LogNode, all: [NodeID]), _ rows: BranchRows) throws {
+    let gone = Set(departed.all)
+    for node in departed.all {
+      guard let row = try nodes.node(zone: zone, nodeID: node) else { continue }
+      try removal.returnSurvivors(below: row, gone: gone)
+      // The app has moved it inside of the parent zone, and did not decide that it leaves a shared branch.
+      for operation in try transaction.operations.operations(node: row.id) where operation.kind == .move {
+        try transaction.operations.delete(id: operation.id)
+      }
+    }
+    try rows.moveCloudNodes()
+    for row in try rows.nodesWithoutPlace() { try rows.moveLocalNodes(below: row.id) }
     try rows.readLostNodes()
   }
 

@@ -52,6 +52,23 @@ struct ZoneMoveChangeTests {
     }
   }
 
+  @Test("the app ends a branch with nodes that it has just moved there: they are deleted at their old place")
+  func theBranchEndsBeforeTheMoveIsSent() async throws {
+    try await TestWorld.run { world in
+      let moving = try await Moving(world)
+      let alice = moving.alice
+      let second = try await world.device("second")
+      try await second.sync()
+      try await alice.move("/folder/a", to: "/list/moved")
+      try await alice.delete("/list")
+      try await world.settle(alice, second, moving.bob)
+      for device in [alice, second] {
+        #expect(try await device.tree(versions: false) == "/folder  \"top\"\n/folder/d\n/folder/d/e  \"5\"", "\(device.name)")
+        #expect(try await device.queueCount() == 0)
+      }
+    }
+  }
+
   @Test("nodes that another device deletes or moves out meanwhile are not in the copy", arguments: [0, 1])
   func removedMeanwhile(_ number: Int) async throws {
     try await TestWorld.run { world in
