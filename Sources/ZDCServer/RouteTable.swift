@@ -71,7 +71,7 @@ enum RouteTable {
   static func router(for core: ServerCore, _ routes: [Route] = all) -> Router<ServerContext> {
     let router = Router(context: ServerContext.self)
     router.add(middleware: LogRequests(core: core, displayPath: displayPath(of: routes)))
-    router.add(middleware: RenderErrors(core: core, hasPath: { hasPath($0, in: routes) }))
+    router.add(middleware: RenderErrors(core: core, methods: { methods(of: $0, in: routes) }))
     for route in routes {
       router.on(RouterPath(positional(route.path)), method: route.method) { request, context in
         try refuseEncoding(of: request)
@@ -102,12 +102,12 @@ enum RouteTable {
     Dictionary(routes.map { (positional($0.path), $0.path) }, uniquingKeysWith: { first, _ in first })
   }
 
-  /// Returns whether some route has this path under another method.
-  private static func hasPath(_ path: String, in routes: [Route]) -> Bool {
+  /// Returns the methods under which routes have this path.
+  private static func methods(of path: String, in routes: [Route]) -> [HTTPRequest.Method] {
     let parts = path.split(separator: "/", omittingEmptySubsequences: true)
-    return routes.contains { route in
+    return routes.filter { route in
       let pattern = route.path.split(separator: "/")
       return pattern.count == parts.count && zip(pattern, parts).allSatisfy { $0.first == "{" || $0 == $1 }
-    }
+    }.map(\.method)
   }
 }

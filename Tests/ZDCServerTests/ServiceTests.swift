@@ -128,6 +128,48 @@ import ZDCServerSQLite
       #expect(try await server.send(.GET, "/v2/nothing").error?.code == .notFound)
       let answer = try await server.send(.PUT, Routes.zones)
       #expect((answer.status, answer.error?.code) == (405, .methodNotAllowed))
+      #expect(answer.headers["allow"] == "GET")
+      let blob = Routes.path(Routes.deviceLink, DeviceLinkID.random().text)
+      #expect(try await server.send(.POST, blob).headers["allow"] == "PUT, GET")
+      #expect(answer.headers["www-authenticate"] == nil)
+    }
+  }
+
+  @Test func aRequestWithoutASessionLearnsHowToAuthenticate() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      let answer = try await server.send(.GET, Routes.zones)
+      #expect((answer.status, answer.headers["www-authenticate"]) == (401, "Bearer"))
+    }
+  }
+
+  /// - A monitor asks with HEAD, then with GET, on one connection
+  /// => what follows the first answer's head is the second answer
+  @Test func anAnswerToHEADHasNoBody() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      let port = server.server.port
+      let talk = try await RawConnection.onThread {
+        let socket = try RawSocket(port: port)
+        for (method, more) in [("HEAD", ""), ("GET", "Connection: close\r\n")] {
+          socket.transmit(Array("\(method) /healthz HTTP/1.1\r\nHost: x\r\n\(more)\r\n".utf8))
+        }
+        var received: [UInt8] = []
+        while case .bytes(let bytes) = socket.receive() { received += bytes }
+        return String(decoding: received, as: UTF8.self)
+      }
+      let answers = talk.split(separator: "\r\n\r\n", omittingEmptySubsequences: false)
+      #expect(answers.count == 3)
+      #expect(answers.first?.hasPrefix("HTTP/1.1 405") == true)
+      #expect(answers.dropFirst().first?.hasPrefix("HTTP/1.1 200") == true)
+    }
+  }
+
+  @Test func everyQueryNumberIsReadEvenIfItHasNoEffect() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      let (_, token) = try await server.newAccount()
+      for query in ["?after=x", "?after=18446744073709551616", "?offered=1&after=-1", "?offered=x"] {
+        #expect(
+          try await server.send(.GET, Routes.zones + query, token: token).error?.code == .invalidRequest, "\(query)")
+      }
     }
   }
 

@@ -8,8 +8,8 @@ internal import ZDCProtocol
 /// The only place that turns an error into a response. Handlers just throw.
 struct RenderErrors: RouterMiddleware {
   let core: ServerCore
-  /// Whether a route has this path, under any method.
-  let hasPath: @Sendable (String) -> Bool
+  /// The methods under which routes have a path.
+  let methods: @Sendable (String) -> [HTTPRequest.Method]
 
   func handle(
     _ request: Request, context: ServerContext,
@@ -23,7 +23,7 @@ struct RenderErrors: RouterMiddleware {
     } catch is CancellationError {
       throw CancellationError()
     } catch {
-      return try render(translate(error, request))
+      return try render(translate(error, request), to: request)
     }
   }
 
@@ -60,7 +60,7 @@ struct RenderErrors: RouterMiddleware {
 
   private func translate(_ error: HTTPError, _ request: Request) -> ServerError {
     switch error.status {
-    case .notFound where hasPath(request.uri.path):
+    case .notFound where !methods(request.uri.path).isEmpty:
       ServerError(.methodNotAllowed, "this path does not support the method")
     case .notFound: ServerError(.notFound, "no such path")
     case .contentTooLarge: ServerError(.limitExceeded, "the body is too long")
@@ -68,11 +68,17 @@ struct RenderErrors: RouterMiddleware {
     }
   }
 
-  private func render(_ error: ServerError) throws -> Response {
+  private func render(_ error: ServerError, to request: Request) throws -> Response {
     var error = error
     if error.retryable, error.retryAfterMs == nil { error.retryAfterMs = 1_000 }
     var response = try Response.json(error, status: HTTPResponse.Status(code: error.status))
     if let wait = error.retryAfterMs { response.headers[.retryAfter] = "\((wait + 999) / 1_000)" }
-    return response
+    // RFC 9110 demands these two.
+    if error.code == .unauthorized { response.headers[.wwwAuthenticate] = "Bearer" }
+    if error.code == .methodNotAllowed {
+      response.headers[.allow] = methods(request.uri.path).map(\.rawValue).joined(separator: ", ")
+    }
+    // A client of HEAD expects no body: it would take one for the beginning of the next answer.
+    return request.method == .head ? response.createHeadResponse() : response
   }
 }

@@ -120,7 +120,7 @@ struct Call: Sendable {
   func json<T: Decodable>(_ type: T.Type = T.self) async throws -> T {
     let body = try await bytes()
     guard JSONForm.isAcceptable(body) else {
-      throw ServerError(.invalidRequest, "the JSON is nested too deeply or repeats a key")
+      throw ServerError(.invalidRequest, "the JSON is nested too deeply, repeats a name, or has an escape in one")
     }
     do {
       return try JSONDecoder().decode(type, from: Data(body))

@@ -17,12 +17,12 @@ enum ZoneRoutes {
 
   static func list(_ call: Call) async throws -> Response {
     let user = try call.user
+    let after = try call.number("after") ?? 0
     guard try call.number("offered") == 1 else {
       let since = call.position
       return try .json(try await call.read { try Zones.list(of: user, since: since, in: $0) })
     }
     try call.core.takeWork(of: user)
-    let after = try call.number("after") ?? 0
     return try .json(try await call.read { try Zones.offered(to: user, after: after, in: $0) })
   }
 
