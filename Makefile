@@ -4,6 +4,7 @@
 #   make test       set-up, build, all tests (debug), the README's app, documentation, the independent reader over our vectors
 #   make test-postgres  the server's tests over a PostgreSQL that they start; part of make test
 #   make test-s3    the server's tests over a real S3 object store, Ceph's RADOS Gateway
+#   make test-api   a real server against docs/openapi.json: requests of devices, and generated ones from schemathesis; two or three minutes
 #   make test-long  200 kills, 2,000 histories of one person and of three, small-scope checks, 100,000 nodes and a 4 GiB stream with memory figures; PARTS="nodes stream"
 #   make test-tsan  the tests of the framework and its devices under ThreadSanitizer; FILTER=regex for others
 #   make build      build everything (debug)
@@ -34,7 +35,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup install uninstall release check-container build test test-postgres test-in-postgres check-apple-stubs test-s3 example todo todo-test todo-check test-browser snippets api docs sentences check-apple test-long test-tsan lint format demo fuzz bench coverage clean
+.PHONY: help setup install uninstall release check-container build test test-postgres test-in-postgres check-apple-stubs test-s3 test-api example todo todo-test todo-check test-browser snippets api docs sentences check-apple test-long test-tsan lint format demo fuzz bench coverage clean
 
 SWIFT ?= swift
 FORMATTED := Sources Tests Benchmarks Examples/Minimal/Sources Examples/Minimal/Package.swift \
@@ -123,6 +124,9 @@ test-long: build
 test-s3: build
 	@Scripts/setup --s3
 	@SWIFT=$(SWIFT) Scripts/test-s3
+
+test-api: build
+	@Scripts/test-api
 
 test-tsan: setup
 	@SWIFT=$(SWIFT) FILTER='$(FILTER)' Scripts/test-tsan
