@@ -168,7 +168,11 @@ class Proxy:
                 client, _ = self.listener.accept()
             except OSError:
                 return
-            server = socket.create_connection(("127.0.0.1", self.backend))
+            try:
+                server = socket.create_connection(("127.0.0.1", self.backend))
+            except OSError:  # there is no server now
+                client.close()
+                continue
             for end_of_it in (client, server):
                 end_of_it.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             threading.Thread(target=self.pump, args=(client, server, True), daemon=True).start()

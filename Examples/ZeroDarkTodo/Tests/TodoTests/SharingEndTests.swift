@@ -107,7 +107,9 @@ import ZeroDarkCloudTesting
       try await alice.edit("milk") { $0.title = "secret" }
       try await alice.sync()
       try await expectEnd(bob, phone)
-      #expect(try await bob.notices() == ["Groceries: you no longer have access to this list"])
+      for device in [bob, phone] {
+        #expect(try await device.notices() == ["Groceries: you no longer have access to this list"])
+      }
       let lost = try #require(try await bob.account.screen().activity.first { $0.kind == .conflict })
       #expect(lost.title == "milk" && lost.change == "not sent: you no longer have access" && !lost.canUndo)
       #expect(try await alice.members() == [:])
@@ -125,13 +127,42 @@ import ZeroDarkCloudTesting
       try await alice.sync()
       try await expectEnd(bob, phone)
       try await expectEnd(alice)
-      #expect(try await bob.notices() == ["Groceries: its owner has deleted this list"])
+      for device in [bob, phone] {
+        #expect(try await device.notices() == ["Groceries: its owner has deleted this list"])
+      }
       let lost = try #require(try await bob.account.screen().activity.first { $0.kind == .conflict })
       #expect(lost.title == "milk" && lost.change == "not sent: the list was deleted" && !lost.canUndo)
       #expect(try await alice.notices() == [])
       try await alice.account.createList("Groceries")
       try await people.share()
       #expect(try await bob.titles() == ["Groceries 0/0"])
+    }
+  }
+
+  /// - Bob's phone is off while the list ends, and his laptop deletes the graft
+  /// => the phone, whose engine then runs as it does for the page, shows why the list is gone
+  @Test(arguments: [true, false]) func aDeviceThatWasOff_learnsWhyTheListIsGone(isRemoved: Bool) async throws {
+    try await withPeople { people in
+      try await people.share()
+      let (alice, bob, folder) = (people.alice, people.bob, try TemporaryFolder())
+      let server = people.server.url.absoluteString
+      let before = try ZDCManager(server: server, folder: folder.url, syncsAutomatically: false)
+      let user = try await before.logIn(words: bob.account.words()).user
+      try await before.sync(user)
+      try await before.close()
+      let listID = try await alice.list("Groceries")
+      if isRemoved {
+        try await alice.account.remove(user, from: listID)
+      } else {
+        try await alice.account.deleteList(listID)
+      }
+      for device in [alice, bob, bob] { try await device.sync() }
+      let after = try ZDCManager(server: server, folder: folder.url)
+      let phone = Device(manager: after, account: try after.account(user))
+      while try await !phone.lists().isEmpty { try await _Concurrency.Task.sleep(for: .milliseconds(20)) }
+      let reason = isRemoved ? "you no longer have access to this list" : "its owner has deleted this list"
+      #expect(try await phone.notices() == ["Groceries: \(reason)"])
+      try await after.close()
     }
   }
 
