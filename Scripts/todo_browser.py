@@ -19,7 +19,7 @@ from pathlib import Path
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect, sync_playwright
 
-from programs import ROOT, Server, check, end, failures, free_port, say
+from programs import ROOT, Proxy, Server, check, end, failures, free_port, say
 
 SHOTS = ROOT / ".build/todo"
 PHONE, DESKTOP = {"width": 390, "height": 844}, {"width": 1280, "height": 800}
@@ -69,6 +69,24 @@ class Todo:
         expect(self.row(title)).to_be_visible()
 
 
+class Gate(Proxy):
+    """Between a device and the server. While it is closed, requests for content get no answer; all others do."""
+
+    CONTENT = re.compile(rb"(POST|GET) /v1/trees/\S+/(contents|blobs/\S+) HTTP")
+    is_closed = True
+
+    def pump(self, source, target, is_up):
+        try:
+            while data := source.recv(65_536):
+                if is_up and self.is_closed and self.CONTENT.search(data):
+                    break
+                target.sendall(data)
+        except OSError:
+            pass
+        for end_of_it in (source, target):
+            end_of_it.close()
+
+
 def shows(todo, wanted, what):
     try:
         todo.page.wait_for_function(
@@ -81,17 +99,17 @@ def shows(todo, wanted, what):
 
 def create_account(todo):
     page = todo.page
-    accessible(page, "welcome")
+    screenshots(todo, "welcome")
     page.get_by_role("button", name="Create an account").click()
     words = page.locator(".words li").all_inner_texts()
     check(len(words) == 24, "24 words are shown")
-    page.screenshot(path=SHOTS / "words-desktop-light.png")
+    screenshots(todo, "words")
     page.get_by_role("button", name="I have written them down").click()
     for field in page.locator("input").all():
         field.fill("wrong")
     page.get_by_role("button", name="Check").click()
     expect(page.get_by_role("alert")).to_be_visible()
-    accessible(page, "words")
+    screenshots(todo, "check")
     for field in page.locator("input").all():
         field.fill(words[int(field.get_attribute("name")[1:])])
     page.get_by_role("button", name="Check").click()
@@ -124,7 +142,7 @@ def screenshots(todo, name):
         for width, size in (("desktop", DESKTOP), ("phone", PHONE)):
             page.set_viewport_size(size)
             page.screenshot(path=SHOTS / f"{name}-{width}-{scheme}.png")
-        accessible(page, f"{name}, {scheme}")
+            accessible(page, f"{name}, {width}, {scheme}")
     page.emulate_media(color_scheme="light")
     page.set_viewport_size(DESKTOP)
 
@@ -165,6 +183,69 @@ def order(alice, phone):
     shows(phone, ["milk", "bread", "jam"], "so does the mouse")
 
 
+def downloads_restart(words, server, browser, bin_folder, work):
+    """A new device knows the tree, and gets no content before the server was away and is back."""
+    with Gate(server.port) as gate:
+        desk = Todo(bin_folder, work / "desk", gate.url)
+        try:
+            desk.page = desk.open(browser)
+            log_in(desk, words)
+            desk.page.get_by_role("link", name="Groceries").click()
+            expect(desk.page.locator(".task .check.skeleton")).to_have_count(3)
+            screenshots(desk, "arriving")
+            with no_server(server):
+                expect(desk.page.locator("#status")).to_contain_text("Offline")
+                gate.is_closed = False
+            shows(desk, ["milk", "bread", "jam"], "marked downloads restart when the server is back, without a reload")
+            check(not desk.problems, f"and no console error {desk.problems[:3] or ''}")
+        finally:
+            end(desk.process)
+
+
+def press_until(page, selector):
+    """Presses the tab key until the focus is on an element."""
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if page.evaluate("selector => document.activeElement?.matches(selector)", selector):
+            return
+    raise SystemExit(f"the tab key does not reach {selector}")
+
+
+def by_keyboard(alice, phone):
+    """Nothing but the keyboard: skip the lists, tick a task, move it, open it, and go back."""
+    page = alice.page
+    page.reload()
+    press_until(page, ".skip")
+    page.keyboard.press("Enter")
+    press_until(page, "input[aria-label=bread]")
+    page.keyboard.press("Space")
+    shows(phone, ["milk", "jam", "bread"], "the space bar ticks a task")
+    expect(alice.row("bread").get_by_role("checkbox")).to_be_focused()
+    page.keyboard.press("Space")
+    shows(phone, ["milk", "bread", "jam"], "and opens it again, with the focus still on it")
+    press_until(page, ".handle[aria-label^='Move bread']")
+    page.keyboard.press("ArrowUp")
+    shows(phone, ["bread", "milk", "jam"], "an arrow key moves it")
+    page.keyboard.press("ArrowDown")
+    shows(phone, ["milk", "bread", "jam"], "and back")
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator("#f-title")).to_have_value("bread")
+    press_until(page, "a.back")
+    page.keyboard.press("Enter")
+    expect(alice.row("bread")).to_be_visible()
+    check(True, "the return key opens a task, and returns to the list")
+
+
+def reduced_motion(alice):
+    moving = """() => [...document.querySelectorAll('*')].flatMap(e => [null, '::before', '::after'].map(p => getComputedStyle(e, p)))
+      .filter(style => style.animationName !== 'none' || style.transitionDuration !== '0s').length"""
+    check(alice.page.evaluate(moving) > 0, "a tick and a ring move")
+    alice.page.emulate_media(reduced_motion="reduce")
+    check(alice.page.evaluate(moving) == 0, "and nothing moves for users who prefer that")
+    alice.page.emulate_media(reduced_motion="no-preference")
+
+
 def undo_deletion(alice, phone):
     page = alice.page
     alice.add("eggs")
@@ -175,6 +256,7 @@ def undo_deletion(alice, phone):
         undo = page.get_by_role("status").get_by_role("button", name="Undo")
         expect(undo).to_be_visible()
         if is_undone:
+            undo.focus()  # until then, the message disappears after some seconds
             screenshots(alice, "deleted")
             undo.click()
             expect(page.get_by_role("status")).to_contain_text("Restored")
@@ -307,6 +389,10 @@ def server_sees(alice):
     text = alice.page.locator("main").inner_text()
     check("bread" in text and re.search(r"([0-9a-f]{2} ){15}", text) is not None, "what the server sees is beside what I see")
     screenshots(alice, "sealed")
+    alice.page.get_by_role("link", name="Back").click()
+    alice.page.get_by_role("link", name="Is it in the cloud?").click()
+    expect(alice.page.locator("main > p", has_text="All changes of this task are in the cloud")).to_be_visible()
+    screenshots(alice, "explain")
     alice.page.goto(alice.origin)
     alice.page.get_by_role("link", name="Groceries").first.click()
 
@@ -346,7 +432,7 @@ def meet(alice, bob):
     page.get_by_role("link", name="Share this list").focus()
     page.keyboard.press("Enter")
     find_person(alice, "y" * len(user))
-    expect(page.get_by_role("status")).to_contain_text("No one has this ID")
+    expect(page.get_by_role("status")).to_contain_text("There is no account with this ID")
     alice.problems.clear()  # the refusal itself
     screenshots(alice, "share-first")
     find_person(alice, user)
@@ -389,6 +475,31 @@ def edit_together(alice, bob):
     expect(bob.row("cake").get_by_role("checkbox")).to_be_checked()
     check(True, "and a tick by the owner at the member's")
     screenshots(bob, "shared-list")
+
+
+def delete_together(alice, bob, work):
+    """Each deletes a task that the other has added, with its photo."""
+    for author, other, title in ((alice, bob, "balloons"), (bob, alice, "confetti")):
+        author.add(title)
+        author.row(title).locator("a.body").click()
+        author.page.locator("#f-photo").set_input_files(work / "large.jpg")
+        expect(author.page.locator("#photo")).to_be_visible()
+        author.page.locator("#lists").get_by_role("link", name="Party").click()
+        addresses = []
+        for todo in (author, other):
+            expect(todo.row(title).locator("img.thumb")).to_be_visible()
+            addresses.append(todo.row(title).locator("img.thumb").get_attribute("src"))
+            check(media_type(todo, addresses[-1]) == "image/jpeg", f"{todo.folder.name} sees the photo of {title}")
+        other.row(title).locator("a.body").click()
+        other.page.get_by_role("button", name="Delete the task").click()
+        for todo, address in zip((author, other), addresses):
+            shows(todo, ["candles", "lemonade", "cake"], f"{title} is deleted by the other person")
+            check(media_type(todo, address) == "image/svg+xml", "and its photo too")
+
+
+def media_type(todo, address):
+    """The type of a picture. In place of one that does not exist, the page's server sends an empty drawing."""
+    return todo.page.evaluate("address => fetch(address).then(answer => answer.headers.get('content-type'))", address)
 
 
 def change_rights(alice, bob):
@@ -455,12 +566,13 @@ def owner_deletes(alice, bob, user):
     check(True, "a shared list is deleted by its owner for both, and the member's activity says so")
 
 
-def sharing(alice, bob):
+def sharing(alice, bob, work):
     words = create_account(bob)
     new_list(bob, "Work")
     user = meet(alice, bob)
     accept(alice, bob)
     edit_together(alice, bob)
+    delete_together(alice, bob, work)
     change_rights(alice, bob)
     leave(alice, bob)
     decline_and_remove(alice, bob, user)
@@ -590,10 +702,13 @@ def refusals(alice, browser):
     check(answer.status == 401 and "default-src 'none'" in answer.headers["content-security-policy"], "the policy is strict")
 
 
-def story(alice, phone, bob, server, browser, work):
+def story(alice, phone, bob, server, browser, bin_folder, work):
     words = create_account(alice)
     log_in(phone, words)
     lists_and_tasks(alice, phone)
+    downloads_restart(words, server, browser, bin_folder, work)
+    by_keyboard(alice, phone)
+    reduced_motion(alice)
     order(alice, phone)
     undo_deletion(alice, phone)
     open_forms(alice, phone)
@@ -602,7 +717,7 @@ def story(alice, phone, bob, server, browser, work):
     hostile(alice, phone)
     conflicts(alice, phone, server)
     lists(alice, phone)
-    words = sharing(alice, bob)
+    words = sharing(alice, bob, work)
     second_account(alice, bob, words)
     phone.page.get_by_role("link", name="Market").click()
     times = latency(alice, phone, "bread", 20)
@@ -633,7 +748,7 @@ def main():
         for todo in todos:
             todo.page = todo.open(browser)
         try:
-            story(*todos, server, browser, work)
+            story(*todos, server, browser, bin_folder, work)
         finally:
             for todo in todos:
                 todo.page.screenshot(path=SHOTS / f"last-{todo.folder.name}.png")

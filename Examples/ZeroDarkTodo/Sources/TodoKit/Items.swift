@@ -60,7 +60,7 @@ public struct Person: Identifiable, Hashable, Sendable {
   public let ownName: String?
   /// The state of their identity; nil if this device has never met them.
   public let identity: ZDCIdentityState?
-  /// Twelve groups of five digits. Both people see the same ones, unless an attacker stands between them.
+  /// Twelve groups of five digits. Both people see the same ones, unless an attacker is between them.
   public let safetyNumber: [String]
 
   /// The name that the user has given them, their own one, or else the first characters of the ID.

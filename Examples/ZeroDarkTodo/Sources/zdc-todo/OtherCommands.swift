@@ -111,19 +111,28 @@ struct Explain: AsyncParsableCommand {
 struct Export: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Print all tasks, or those of a list, as todo.txt.",
-    discussion: "EXAMPLES\n  zdc-todo export > todo.txt\n  zdc-todo export Groceries")
+    discussion: "EXAMPLES\n  zdc-todo export > todo.txt\n  zdc-todo export Groceries\n  zdc-todo export --json")
   @Argument(help: "The title of a list.") var list: String?
   @OptionGroup var options: Options
 
   func run() async throws {
     try await options.run { account in
       let lists = if let list { [try await account.list(list)] } else { try await account.screen().lists }
+      if options.json { return Output.line(try Output.json(try await content(of: lists, account))) }
       for list in lists {
         for task in try await account.screen(list: list.id).tasks.compactMap(\.task) {
           Output.line(TodoText(task, list: list.title).line)
         }
       }
     }
+  }
+
+  private func content(of lists: [ListItem], _ account: Account) async throws -> [ListContentJSON] {
+    var result: [ListContentJSON] = []
+    for list in lists {
+      result.append(ListContentJSON(title: list.title, items: try await account.screen(list: list.id).tasks))
+    }
+    return result
   }
 }
 
@@ -152,6 +161,7 @@ struct Import: AsyncParsableCommand {
         let listID = if let known = known[title] { known } else { try await account.createList(title) }
         try await account.addTasks(texts.map(\.task), to: listID)
       }
+      if options.json { return Output.line(try Output.json(["imported": texts.count])) }
       Output.note("zdc-todo: imported \(texts.count) tasks")
     }
   }

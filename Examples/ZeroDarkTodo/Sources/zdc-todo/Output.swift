@@ -55,12 +55,27 @@ struct TaskJSON: Encodable {
     badges = Output.names(item.badges)
   }
 
+  static func numbered(_ items: [TaskItem]) -> [TaskJSON] {
+    items.enumerated().map { TaskJSON($1, number: $0 + 1) }
+  }
+
   var line: String {
     guard let title, let priority, let done else { return "\(number). … is not downloaded yet" }
     let mark = [Priority.high: "!", .normal: " ", .low: "·"][priority] ?? " "
     let extra = (photo ? ["photo"] : []) + badges
     return "\(number). [\(done ? "x" : " ")]\(mark) \(title.displayed)"
       + (extra.isEmpty ? "" : "  (\(extra.joined(separator: ", ")))")
+  }
+}
+
+/// A list with its tasks as JSON.
+struct ListContentJSON: Encodable {
+  var title: String
+  var tasks: [TaskJSON]
+
+  init(title: String, items: [TaskItem]) {
+    self.title = title
+    tasks = TaskJSON.numbered(items)
   }
 }
 

@@ -8,7 +8,7 @@ struct Share: AsyncParsableCommand {
     abstract: "Share a list with another user, and invite them.",
     discussion: """
       The user is named by ID, which they find with `zdc-todo account list`, or by a name that you have given them. \
-      Compare the printed safety number with theirs, over the phone or face to face: it proves that no one stands between \
+      Compare the printed safety number with theirs, on the phone or in person: it proves that no attacker is between \
       you. For a member, the command changes what they may do. Without a change, it invites them again.
 
       EXAMPLES

@@ -28,8 +28,7 @@ struct Tasks: AsyncParsableCommand {
 
   func run() async throws {
     try await options.run { account in
-      let items = try await account.screen(list: account.list(list).id).tasks
-      let tasks = items.enumerated().map { TaskJSON($1, number: $0 + 1) }
+      let tasks = TaskJSON.numbered(try await account.screen(list: account.list(list).id).tasks)
       if options.json { return Output.line(try Output.json(tasks)) }
       for task in tasks { Output.line(task.line) }
     }

@@ -119,9 +119,14 @@ import ZeroDarkCloudTesting
       try await a.run("add", "Garden", "water the plants")
       try await a.run("done", "Garden", "1")
       let text = try await a.run("export").output
+      let exported = Data(try await a.run("export", "--json").output.utf8)
+      let lists = try #require(try JSONSerialization.jsonObject(with: exported) as? [[String: Any]])
+      #expect(lists.compactMap { $0["title"] as? String } == ["Garden", "My groceries"])
+      #expect(lists.map { ($0["tasks"] as? [[String: Any]])?.map { $0["done"] as? Bool } } == [[true], [false]])
       try await a.run("delete", "My groceries", "--all")
       try await a.run("delete", "Garden", "--all")
-      try await b.run("import", "-", input: text + "\n(B) call mum\n\n")
+      let imported = try await b.run("import", "-", "--json", input: text + "\n(B) call mum\n\n").output
+      #expect(imported == #"{"imported":3}"# + "\n")
       #expect(try await b.run("lists").output == "1/1  Garden\n0/1  Inbox\n0/1  My groceries\n")
       #expect(try await a.run("export", "My groceries").output == text.split(separator: "\n").last! + "\n")
       #expect(try await a.run("tasks", "My groceries", "--json").output.contains(#"two bottles\n1 l"#))

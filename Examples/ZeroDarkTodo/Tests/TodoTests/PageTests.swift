@@ -170,6 +170,8 @@ import ZeroDarkCloudTesting
         "old-title=milk&title=oat+milk&old-details=&details=&old-priority=normal&priority=normal",
       ]
       for form in forms { #expect(try await browser.post("/task/\(task)/edit", form).0 == 303) }
+      let explanation = try await browser.get("/account/\(browser.user)/explain/\(task)").1
+      #expect(explanation.contains("in the cloud") && !explanation.contains("&lt;"), "markup is no text")
       let page = try await browser.get("/account/\(browser.user)/list/\(listID)/\(task)").1
       #expect(page.contains("name=\"title\" value=\"oat milk\"") && page.contains("\ntwo\nbottles</textarea>"))
     }

@@ -100,11 +100,15 @@ enum Document {
       \(operation.attempts == 0 ? "Not tried yet." : "Tried \(operation.attempts) times.")</li>
       """
     }
+    let state: HTML =
+      rows.isEmpty
+      ? "<p>All changes of this task are in the cloud.</p>"
+      : "<p>These changes are not in the cloud yet:</p><ul class=\"reasons\">\(rows)</ul>"
     return html(
       title: "Is it in the cloud?",
       body: """
         <main id="main" class="wide"><header>\(Page.backLink(back, "Back"))<h1><bdi>\(title.displayed)</bdi></h1></header>
-        \(rows.isEmpty ? "<p>All changes of this task are in the cloud.</p>" : "<p>These changes wait:</p><ul class=\"reasons\">\(rows)</ul>")</main>
+        \(state)</main>
         """)
   }
 }

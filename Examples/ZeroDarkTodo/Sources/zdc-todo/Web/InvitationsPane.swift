@@ -13,7 +13,7 @@ struct InvitationsPane {
     <ul id="invitations" class="cards">\(page.screen.invitations.map(card))</ul>
     \(unknownPeople)
     <section class="own-id"><h2>Your ID</h2>
-    <p class="hint">Others need it to share a list with you. It is no secret.</p>
+    <p class="hint">Others need it to share a list with you. It is not secret.</p>
     <div class="copy"><code id="own-id">\(page.user)</code><button type="button" data-copy="own-id">Copy</button></div></section>
     """
   }
@@ -34,12 +34,12 @@ struct InvitationsPane {
   /// Nothing that the people have sent is shown: it has not been downloaded.
   private var unknownPeople: HTML {
     guard let senders = page.senders else {
-      return "<p class=\"hint\">The server cannot be asked for messages of unknown people now.</p>"
+      return "<p class=\"hint\">Messages from unknown people are not shown while the server cannot be reached.</p>"
     }
     guard !senders.isEmpty else { return .empty }
     return """
       <section class="unknown"><h2>People you do not know</h2>
-      <p class="hint">Anyone who has your ID can write to you. Accept only a person whom you expect, and compare the ID.</p>
+      <p class="hint">Anyone who has your ID can write to you. Accept only people whom you expect, after you have compared their ID.</p>
       <ul id="senders" class="cards">\(senders.map(card))</ul></section>
       """
   }

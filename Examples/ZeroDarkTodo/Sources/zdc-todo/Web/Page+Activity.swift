@@ -28,7 +28,7 @@ extension Page {
   private func row(_ entry: Activity) -> HTML {
     """
     <li id="a-\(entry.id)" class="\(entry.kind.rawValue)\(entry.isUndone ? " is-undone" : "")">\(icon(entry))
-    <div><strong><bdi>\(entry.title.displayed)</bdi></strong><p class="change">\(entry.change) · \(time(entry.date))</p></div>
+    <div><strong><bdi>\(entry.title.displayed)</bdi></strong><p class="change">\(entry.change) <span class="when">· \(time(entry.date))</span></p></div>
     \(entry.isUndone ? "<span class=\"undone\">Undone</span>" : HTML.empty)\(undo(entry))</li>
     """
   }

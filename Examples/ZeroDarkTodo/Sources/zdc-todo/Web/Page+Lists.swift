@@ -77,7 +77,7 @@ extension Page {
     let waiting = sync.pending.total
     let text =
       if sync.isOffline {
-        waiting == 0 ? "Offline" : "Offline, \(waiting) \(waiting == 1 ? "change waits" : "changes wait")"
+        waiting == 0 ? "Offline" : "Offline, \(waiting) \(waiting == 1 ? "change" : "changes") not sent yet"
       } else {
         waiting == 0 ? "Everything is in the cloud" : "Sending \(waiting) \(waiting == 1 ? "change" : "changes")"
       }
@@ -92,7 +92,7 @@ extension Page {
 
   static func badges(_ badges: Set<Badge>) -> HTML {
     let texts: [Badge: String] = [
-      .pending: "waits to be sent", .syncing: "is being sent", .merged: "merged", .needsDownload: "downloading",
+      .pending: "not sent yet", .syncing: "is being sent", .merged: "merged", .needsDownload: "downloading",
     ]
     let parts: [HTML] = badges.sorted { $0.rawValue < $1.rawValue }.map { badge in
       "<span class=\"badge \(badge.rawValue)\" title=\"\(texts[badge] ?? "")\"><span class=\"hidden\">\(texts[badge] ?? "")</span></span>"

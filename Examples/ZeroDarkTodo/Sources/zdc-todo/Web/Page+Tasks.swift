@@ -18,7 +18,7 @@ extension Page {
   }
 
   private static let readOnly: HTML =
-    "<p class=\"hint\">You can read this list, and not change it. Its owner can allow that.</p>"
+    "<p class=\"hint\">You can read this list, but not change it. Its owner can let you edit it.</p>"
   private static let noTasks: HTML = "<p class=\"hint\">Nothing to do yet.</p>"
   private static let arriving: HTML =
     "<p class=\"hint\">You have accepted this list. Its tasks appear as soon as they are received.</p>"
@@ -112,7 +112,7 @@ extension Page {
       \(form("/task/\(item.id)/done", class: "check", """
         <input type="checkbox" name="done" value="1" id="c-\(item.id)" aria-label="\(title)"\(task.isDone ? " checked" : HTML.empty)\(list.canEdit ? HTML.empty : " disabled") data-submit>
         """))
-      <a class="body" href="\(base)/list/\(list.id)/\(item.id)"><span class="name"><bdi>\(title)</bdi></span>\
+      <a class="body" id="b-\(item.id)" href="\(base)/list/\(list.id)/\(item.id)"><span class="name"><bdi>\(title)</bdi></span>\
       \(task.details.isEmpty ? HTML.empty : "<span class=\"details\"><bdi>\(task.details.displayed)</bdi></span>")</a>
       \(priorityMark(task.priority))\(Self.badges(item.badges))
       \(item.photo.map { thumbnail(item.id, $0) })\(task.isDone || !list.canEdit ? HTML.empty : handle(item.id, title))</li>

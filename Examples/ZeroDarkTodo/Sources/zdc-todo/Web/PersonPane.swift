@@ -28,7 +28,7 @@ struct PersonPane {
     let member = list.members.first { $0.id == person.id }
     let note =
       member == nil
-      ? "They get an invitation, and the list as soon as they accept it." : "They have access to this list."
+      ? "They get an invitation, and see the list once they accept it." : "They have access to this list."
     return """
       <section class="access"><h2>Access to <bdi>\(list.title.displayed)</bdi></h2><p class="hint">\(note)</p>
       <div class="inline">\(grant(list, member))\(member.map { otherActions($0, list) })</div></section>
@@ -68,8 +68,8 @@ struct PersonPane {
     return """
       <section class="safety"><h2>Safety number</h2>\(Self.identity(person))
       <ol class="number" aria-label="Safety number">\(groups)</ol>
-      <p class="hint">Compare it with the number on their page for you, over the phone or face to face. If all digits are equal, \
-      no one stands between you.</p>\(decision)</section>
+      <p class="hint">Compare it with the number that their page shows for you, on the phone or in person. If all digits are \
+      equal, no attacker is between you.</p>\(decision)</section>
       """
   }
 

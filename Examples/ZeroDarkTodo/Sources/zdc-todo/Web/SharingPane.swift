@@ -38,7 +38,7 @@ struct SharingPane {
       <input id="f-user" name="user" placeholder="Their ID" maxlength="100" autocomplete="off" autocapitalize="none" \
       spellcheck="false" required data-go><button class="primary">Next</button>
       """))
-    <p class="hint">Everyone finds their ID under “Invitations”. Ask for it over a channel that you trust.</p></section>
+    <p class="hint">Their app shows it under “Invitations”. Ask for it over a channel that you trust.</p></section>
     """
   }
 }

@@ -48,7 +48,7 @@ extension Site {
     do {
       try await account.people.meet(userID)
     } catch let error as ZDCError where error.code == .userNotFound {
-      throw Failure(.noInput, "noUser", "No one has this ID.")
+      throw Failure(.noInput, "noUser", "There is no account with this ID.")
     } catch let error as ZDCError where error.code == .invalidParameter {
       throw Failure(.usage, "ownID", "This is your own ID.")
     }

@@ -7,13 +7,21 @@ const notice = document.getElementById("notice");
 function say(text, isLasting = false) {
   notice.textContent = text;
   clearTimeout(say.timer);
-  if (!isLasting) say.timer = setTimeout(() => (notice.textContent = ""), 6000);
+  if (!isLasting) clearNotice(6000);
+}
+
+// The user may be about to use the button in it.
+function clearNotice(milliseconds) {
+  say.timer = setTimeout(() => {
+    if (notice.matches(":hover, :focus-within")) clearNotice(2000);
+    else notice.textContent = "";
+  }, milliseconds);
 }
 
 // The address of a page that offers to undo a deletion says so. A reload does not offer it again.
 if (notice.firstElementChild) {
   history.replaceState(null, "", location.pathname);
-  say.timer = setTimeout(() => (notice.textContent = ""), 10000);
+  clearNotice(10000);
 }
 
 // --- The page follows the database ---
@@ -82,7 +90,14 @@ function show(html) {
   const fresh = new DOMParser().parseFromString(`<div>${html}</div>`, "text/html").body.firstElementChild;
   const focused = document.activeElement;
   morphChildren(app, fresh);
-  if (focused !== document.activeElement && focused.isConnected) focused.focus({ preventScroll: true });
+  keepFocus(focused);
+}
+
+// A task that is ticked moves to the completed ones, where it is another element. They may be folded.
+function keepFocus(focused) {
+  const same = focused.isConnected ? focused : document.getElementById(focused.id);
+  const target = same?.closest("details:not([open])")?.querySelector("summary") ?? same;
+  if (target && target !== document.activeElement) target.focus({ preventScroll: true });
 }
 
 function follow() {
@@ -229,11 +244,11 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
   const [row, all] = [handle.closest(".task"), rows()];
   const target = all.indexOf(row) + step;
-  if (!all[target]) return say(step < 0 ? "It is the first." : "It is the last.");
+  if (!all[target]) return say(step < 0 ? "This is the first task." : "This is the last task.");
   const next = step < 0 ? all[target] : all[target + 1];
   row.parentNode.insertBefore(row, next ?? null);
   handle.focus();
-  say(`Place ${target + 1} of ${all.length}.`);
+  say(`Moved to place ${target + 1} of ${all.length}.`);
   move(row, next);
 });
 
