@@ -69,6 +69,12 @@ class Todo:
         expect(self.row(title)).to_be_visible()
 
 
+def launch(playwright):
+    # In a container, everything runs as root, and /dev/shm has only 64 MiB.
+    options = ["--no-sandbox", "--disable-dev-shm-usage"] if os.geteuid() == 0 else []
+    return playwright.chromium.launch(executable_path=os.environ.get("CHROMIUM", "/usr/bin/chromium"), args=options)
+
+
 class Gate(Proxy):
     """Between a device and the server. While it is closed, requests for content get no answer; all others do."""
 
@@ -739,8 +745,7 @@ def main():
         make_pictures(work)
         server = Server(bin_folder, work)
         stack.callback(server.stop)
-        browser = playwright.chromium.launch(
-            executable_path=os.environ.get("CHROMIUM", "/usr/bin/chromium"), args=["--no-sandbox"] if os.geteuid() == 0 else [])
+        browser = launch(playwright)
         todos = []
         for name in ("alice", "phone", "bob"):
             todos.append(Todo(bin_folder, work / name, server.url))
