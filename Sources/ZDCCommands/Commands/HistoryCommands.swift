@@ -136,7 +136,8 @@ package enum HistoryCommands {
         throw CommandError(
           .usage, "deletedNode", "\(ShownName.text(text)) is deleted: only its last version can be restored")
       }
-      report = try await engine.restoreDeleted(try await engine.firstDeleted { $0.path == path }, named: text, into: nil)
+      report = try await engine.restoreDeleted(
+        try await engine.firstDeleted { $0.path == path }, named: text, into: nil)
     }
     try await finish(report, engine, queuesOnly: queuesOnly)
   }

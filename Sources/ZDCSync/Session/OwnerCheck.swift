@@ -40,7 +40,9 @@ struct OwnerCheck: Sendable {
     let refused = try await session.identities.refresh(owners)
     try await session.database.asyncReadWrite { [session] transaction in
       try transaction.users.noteRefreshed(owners, atMs: session.now())
-      for error in refused { try transaction.record(error, localUser: session.localUser, zone: nil, atMs: session.now()) }
+      for error in refused {
+        try transaction.record(error, localUser: session.localUser, zone: nil, atMs: session.now())
+      }
     }
     for error in refused { session.events.report(error) }
   }
@@ -76,7 +78,8 @@ private struct ClosedOwner {
   private func end() throws {
     try note(.closed)
     try ZoneCrossing(session: session, transaction: transaction).cancel(with: zone)
-    for operation in try transaction.operations.operations(zone: zone, limit: .max) where operation.kind == .changeList {
+    for operation in try transaction.operations.operations(zone: zone, limit: .max) where operation.kind == .changeList
+    {
       try transaction.operations.setState(.pending, reason: .notAllowed, id: operation.id)
     }
   }

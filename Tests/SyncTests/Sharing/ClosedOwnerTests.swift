@@ -15,7 +15,8 @@ struct ClosedOwnerTests {
   private static let report = "conflict graft_DstUserAccountDeleted /Groceries"
 
   private static func run(
-    _ body: @escaping @Sendable (_ alice: TestDevice, _ bob: TestDevice, _ phone: TestDevice, TestWorld) async throws -> Void
+    _ body:
+      @escaping @Sendable (_ alice: TestDevice, _ bob: TestDevice, _ phone: TestDevice, TestWorld) async throws -> Void
   ) async throws {
     try await TestWorld.run { world in
       let grafted = try await Grafted(world)

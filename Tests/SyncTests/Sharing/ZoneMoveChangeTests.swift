@@ -63,7 +63,8 @@ struct ZoneMoveChangeTests {
       try await alice.delete("/list")
       try await world.settle(alice, second, moving.bob)
       for device in [alice, second] {
-        #expect(try await device.tree(versions: false) == "/folder  \"top\"\n/folder/d\n/folder/d/e  \"5\"", "\(device.name)")
+        #expect(
+          try await device.tree(versions: false) == "/folder  \"top\"\n/folder/d\n/folder/d/e  \"5\"", "\(device.name)")
         #expect(try await device.queueCount() == 0)
       }
     }

@@ -221,9 +221,8 @@ struct SmallModel: Sendable {
         if cloud[top] != nil { new.deleted.append(top) }
         continue
       }
-      let isNewcomer = { node in
-        old.base[node] != nil && !old.deleted.contains { old.base.isNode(node, atOrBelow: $0) }
-      }
+      // The app did not see it in the deleted branch, or its folder was taken out of it.
+      let isNewcomer = { node in old.base[node] != nil && old.view[node] != nil }
       let moved = cloud.subtree(top).filter { node in
         new.view.isNode(node, atOrBelow: top) && isNewcomer(node)
           && !cloud.ancestry(node).dropFirst().prefix { $0 != top }.contains(where: isNewcomer)

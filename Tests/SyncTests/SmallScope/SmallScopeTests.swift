@@ -137,6 +137,11 @@ import ZeroDarkCloudTesting
       [.delete(.k), .move(.e, .n), .replace(.e), .move(.n, .top)], "a0 b1 a2 B> b3 Av B> Av A> Bv")
   }
 
+  @Test("a node that was taken out with its folder is taken out again when it is moved into the deleted one")
+  func takenOutTwice() async throws {
+    try await Self.check([.move(.k, .e), .replace(.e), .move(.f, .e)], "a0 b1 A> a2 Bv A> Bv B> Av")
+  }
+
   @Test("M23: a node moved out of a deleted folder never becomes its own descendant")
   func takenOutBelowItself() async throws {
     try await Self.check([.move(.k, .e), .delete(.n), .move(.e, .n)], "a0 a1 b2 B> Av A> Bv")
