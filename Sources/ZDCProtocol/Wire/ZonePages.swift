@@ -23,12 +23,9 @@ package struct ZonePosition: Sendable, Hashable {
 
   /// Reads a whole body of positions.
   ///
-  /// - Throws: `limitExceeded` for more than ``Limits/zonesPerRequest``; `invalidRequest` if the last one is cut off.
-  package static func all(_ bytes: [UInt8]) throws -> [ZonePosition] {
+  /// - Throws: `limitExceeded` for more than ``Limits/zonesPerRequest``.
+  package static func all(_ bytes: [UInt8]) throws(ZDCSecurityError) -> [ZonePosition] {
     try require(bytes.count <= byteCount * Limits.zonesPerRequest, .limitExceeded)
-    guard bytes.count % byteCount == 0 else {
-      throw ServerError(.invalidRequest, "expected a list of tree ids, zone roots and numbers of commits")
-    }
     var reader = ByteReader(bytes)
     var positions: [ZonePosition] = []
     while reader.remaining > 0 {

@@ -165,7 +165,11 @@ enum ZoneRoutes {
   /// Pages of up to 64 zones: a device that follows many pulls them in few requests.
   static func pages(_ call: Call) async throws -> Response {
     let user = try call.user
-    let positions = try ZonePosition.all(try await call.bytes())
+    let body = try await call.bytes()
+    guard body.count % ZonePosition.byteCount == 0 else {
+      throw ServerError(.invalidRequest, "expected a list of tree ids, zone roots and numbers of commits")
+    }
+    let positions = try ZonePosition.all(body)
     let request = try pageRequest(call)
     let answer = try await call.read { try Zones.pages(positions, for: user, request, in: $0) }
     for (zone, damaged) in answer.damaged { call.report(damaged, in: zone) }

@@ -1,7 +1,6 @@
 import Foundation
 import GRDB
 import Testing
-import ZDCClientAPI
 import ZDCCrypto
 import ZDCProtocol
 import ZeroDarkCloudTesting
