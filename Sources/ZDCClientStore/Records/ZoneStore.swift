@@ -78,7 +78,7 @@ extension ZoneRow {
     head == nil ? owner == nil : permissions(of: user).contains(.write)
   }
 
-  /// What a user may do: what the access list in force says, and only reading once the owner has closed their account.
+  /// The user's permissions by the access list in force; only reading once the owner has closed their account.
   package func permissions(of user: UserID) -> ZoneACL.Permissions {
     let listed = head?.acl.fields.entry(for: user)?.permissions ?? []
     return ownerAccount == .open ? listed : listed.intersection(.read)

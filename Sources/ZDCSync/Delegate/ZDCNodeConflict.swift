@@ -37,7 +37,8 @@ public enum ZDCNodeConflict: String, Sendable, Hashable, CaseIterable {
   /// device.
   ///
   /// The branch can be read for 30 days, and not changed any more: queued changes wait with ``ZDCWaitReason/notAllowed``.
-  /// What this device has of it stays until the app deletes the grafted node. Download or copy what the user wants to keep.
+  /// Nodes and files stay on this device until the app deletes the grafted node. Download or copy everything that the user
+  /// wants to keep.
   case graft_DstUserAccountDeleted
   /// A grafted node is no longer shared with this user. The node is deleted next, with `didDiscoverDeletedNode`, and the
   /// pointer to it in the cloud. The app need not do anything.

@@ -59,8 +59,8 @@ struct OwnerCheck: Sendable {
   }
 }
 
-/// Ends all changes of a branch whose owner has closed their account, inside a transaction. What this device has of the
-/// branch stays, until the app deletes the graft.
+/// Ends all changes of a branch whose owner has closed their account, inside a transaction. The branch's nodes and files
+/// stay on this device until the app deletes the graft.
 private struct ClosedOwner {
   let session: SyncSession
   let zone: Int64

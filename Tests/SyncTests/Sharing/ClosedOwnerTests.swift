@@ -28,7 +28,7 @@ struct ClosedOwnerTests {
     try await users.closeAccount(device.localUserID)
   }
 
-  /// What the app was told of conflicts, in order.
+  /// The conflicts that the app was notified of, in order.
   private static func conflicts(_ device: TestDevice) -> [String] {
     device.recorder.take().filter { $0.hasPrefix("conflict") }
   }
