@@ -12,22 +12,28 @@ enum Live {
     stream(request) { send in
       let account = try manager.account(page.user)
       let current = Current(page)
+      // One tick causes several commits and sync states. Those that arrive during a reading need only one more.
+      let (changes, change) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
       try await withThrowingDiscardingTaskGroup { group in
         group.addTask {
-          for try await _ in account.screens(list: page.place.listID) {
-            if let content = try await current.update(account) { send(content) }
-          }
+          for try await _ in account.screens(list: page.place.listID) { change.yield() }
         }
         group.addTask {
           for try await sync in account.session.syncManager.syncStates(forLocalUserID: page.user) {
-            if let content = try await current.update(account, sync: sync) { send(content) }
+            await current.set(sync)
+            change.yield()
           }
         }
         group.addTask {
           while true {
-            let senders = try await unknownSenders(account)
-            if let content = try await current.update(account, senders: .some(senders)) { send(content) }
+            await current.set(try await unknownSenders(account))
+            change.yield()
             try await _Concurrency.Task.sleep(for: pauseBetweenRequests)
+          }
+        }
+        group.addTask {
+          for await _ in changes {
+            if let content = try await current.update(account) { send(content) }
           }
         }
       }
@@ -48,20 +54,20 @@ enum Live {
 
   /// The content that the browser has.
   ///
-  /// The observations are not ordered. Each reads the database again, one after the other, so that the page never
-  /// returns to an earlier state.
+  /// The observations are not ordered. The database is read again after each, so that the page never returns to an
+  /// earlier state.
   private actor Current {
     private var page: Page
     private var sent = ""
 
     init(_ page: Page) { self.page = page }
 
+    func set(_ sync: ZDCSyncState) { page.sync = sync }
+
+    func set(_ senders: [UnknownSender]?) { page.senders = senders }
+
     /// Returns the new content, or nil if it has not changed.
-    func update(
-      _ account: Account, sync: ZDCSyncState? = nil, senders: [UnknownSender]?? = nil
-    ) throws -> String? {
-      page.sync = sync ?? page.sync
-      page.senders = senders ?? page.senders
+    func update(_ account: Account) throws -> String? {
       page.person = try page.place.userID.map(account.people.person)
       page.screen = try account.screenNow(list: page.place.listID)
       let content = page.content.text
