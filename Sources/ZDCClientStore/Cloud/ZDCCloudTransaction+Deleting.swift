@@ -105,7 +105,7 @@ extension ZDCCloudTransaction {
     let ends = try queueEnds(atOrBelow: row)
     let places = try nodes.cloudPlaces(atOrBelow: row.id)
     let grafts = try transaction.grafts.roots(below: row)
-    // Before them, another device could read that an open branch has lost its place, and put it back.
+    // After the ends: otherwise another device could read that an open branch has lost its place, and put it back.
     let first = try queueDeletes(of: places, below: row, after: ends)
     try leave(grafts, after: first)
     signalQueue()

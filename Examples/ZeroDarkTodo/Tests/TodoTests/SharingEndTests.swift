@@ -139,7 +139,7 @@ import ZeroDarkCloudTesting
     }
   }
 
-  /// - Bob's phone is off while the list ends, and his laptop deletes the graft
+  /// - Bob's phone is switched off when the list ends, and his laptop deletes the graft
   /// => the phone, whose engine then runs as it does for the page, shows why the list is gone
   @Test(arguments: [true, false]) func aDeviceThatWasOff_learnsWhyTheListIsGone(isRemoved: Bool) async throws {
     try await withPeople { people in
