@@ -70,7 +70,7 @@ struct SplitApplier {
   private func move(_ departed: (top: LogNode, all: [NodeID]), to branch: Int64, pointer: NodeID?) throws {
     let rows = BranchRows(transaction, from: zone, to: branch)
     guard let before = try nodes.node(zone: zone, nodeID: top) else {
-      if try isUnread(departed.top, in: branch) { return try moveKnownNodes(departed, rows) }
+      if try isUnread(departed.top, in: branch) { return try moveKnownNodes(departed, to: branch, rows) }
       // This device has deleted the node. Nodes that it moved out before count as deleted.
       let deletes = try isOwn ? queuedDeletes(above: departed.top) : []
       try removal.apply(LogNodeStore.Removal(top: top, all: departed.all))
@@ -98,19 +98,29 @@ struct SplitApplier {
 
   /// Moves the rows of nodes that another device has moved into the branch before it was split off. They are shown where
   /// they were until the branch's records are read.
-  private func moveKnownNodes(_ departed: (top: LogNode, all: [NodeID]), _ rows: BranchRows) throws {
+  private func moveKnownNodes(
+    _ departed: (top: LogNode, all: [NodeID]), to branch: Int64, _ rows: BranchRows
+  ) throws {
     let gone = Set(departed.all)
     for node in departed.all {
       guard let row = try nodes.node(zone: zone, nodeID: node) else { continue }
       try removal.returnSurvivors(below: row, gone: gone)
-      // The app has moved it inside of the parent zone, and did not decide that it leaves a shared branch.
-      for operation in try transaction.operations.operations(node: row.id) where operation.kind == .move {
-        try transaction.operations.delete(id: operation.id)
-      }
+      try dropMoves(of: row, in: branch)
     }
     try rows.moveCloudNodes()
     for row in try rows.nodesWithoutPlace() { try rows.moveLocalNodes(below: row.id) }
     try rows.readLostNodes()
+  }
+
+  /// Drops the queued moves of a node of the branch, and reads its record again, which has its place: the app moved it
+  /// inside of the parent zone, and did not decide that it leaves a shared branch.
+  private func dropMoves(of row: NodeRow, in branch: Int64) throws {
+    let moves = try transaction.operations.operations(node: row.id).filter { $0.kind == .move }
+    guard !moves.isEmpty else { return }
+    for operation in moves { try transaction.operations.delete(id: operation.id) }
+    try transaction.leaves(zone: branch).set(.pending, row.nodeID)
+    let wanted = try session.path(row, in: transaction)
+    try transaction.record(.moveDropped, row) { $0.mine.path = wanted }
   }
 
   /// Returns the queued deletes of the branch's top, or of nodes above it.

@@ -92,6 +92,8 @@ struct BranchDeviceTests {
       try await second.edit("/home/list/a", "edited")
       try await second.create("/home/list/a/new", "new")
       try await second.move("/home/list/d/e", to: "/home/list/a/e")
+      // The branch that it leaves is about to be shared, which the app does not know.
+      try await second.move("/home/list/a/b/c", to: "/home/list/g/c")
       _ = second.recorder.take()
       try await alice.create("/new", "top")
       try await alice.move("/home/list/a", to: "/new/a")
@@ -102,6 +104,8 @@ struct BranchDeviceTests {
       #expect(try await second.node("/new/a/b").uuid == inner)
       #expect(try await alice.branch("/new") == "/a  \"edited\"\n/a/b  \"2\"\n/a/b/c  \"3\"\n/a/new  \"new\"")
       #expect(!second.recorder.take().contains { $0.hasPrefix("deleted") })
+      let entries = try await second.write { _, cloud in cloud.mergeJournal() }
+      #expect(entries.contains { $0.kind == .moveDropped && $0.mine.path?.nodeName == "c" })
     }
   }
 
