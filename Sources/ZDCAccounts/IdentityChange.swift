@@ -8,12 +8,15 @@ enum IdentityChange: Sendable, Hashable {
   case keys(areCompromised: Bool)
   case accessKey
   case closing
+  /// nil gives the handle up.
+  case handle(Handle?)
 
   var kind: IdentityLink.Kind {
     switch self {
     case .keys: .rotateKeys
     case .accessKey: .rotateRoot
     case .closing: .closed
+    case .handle: .claims
     }
   }
 
@@ -21,7 +24,11 @@ enum IdentityChange: Sendable, Hashable {
   var compromise: UInt8 { self == .keys(areCompromised: true) ? 3 : 0 }
 
   /// Returns whether a pending link is this change.
-  func isMade(by link: IdentityLink) -> Bool { link.kind == kind && link.compromise == compromise }
+  func isMade(by link: IdentityLink) -> Bool {
+    link.kind == kind && link.compromise == compromise && link.claims == claims
+  }
+
+  private var claims: [IdentityLink.Claim] { if case .handle(let name) = self { [.handle(name)] } else { [] } }
 
   /// Signs the next link of the chain.
   ///
@@ -39,6 +46,7 @@ enum IdentityChange: Sendable, Hashable {
     (fields.seq, fields.prev, fields.userID) = (try next(last.seq), last.hash, row.userID)
     (fields.signGen, fields.encGen, fields.compromise) = (last.signGen, last.encGen, compromise)
     (fields.keyringVersion, fields.keyringHash) = (last.keyringVersion, last.keyringHash)
+    fields.claims = claims
     var change = try start(fields, last, row, keys)
     switch self {
     case .keys(let areCompromised):
@@ -52,7 +60,7 @@ enum IdentityChange: Sendable, Hashable {
       change.accessKey = earlier?.accessKey ?? .random()
       fields.rootPub = change.accessKey.rootKey.publicKey
       change.keyringBlob = try keys.keyring.nextVersion().seal(change.accessKey.keyringKey)
-    case .closing: break
+    case .closing, .handle: break
     }
     if !change.keyringBlob.isEmpty {
       (fields.keyringVersion, fields.keyringHash) = (try next(last.keyringVersion), Keyring.hash(change.keyringBlob))

@@ -73,6 +73,10 @@ struct IdentityChangeRun {
       // The server shows no link in the place of this one.
       if try change.continues(chain, of: user) { throw error }
       return try change.isIn(chain, of: user)
+    } catch let error as ServerError where error.code == .handleTaken {
+      // The same link will be refused again, and would stand before every other change.
+      try await database.asyncReadWrite { [user] in try $0.identityChanges.removePending(of: user) }
+      throw error
     }
     if try await !adopt(change) { try await refresh() }
     return try change.isIn(try await stored().row.chain, of: user)

@@ -40,7 +40,7 @@ package struct IdentityStore: Sendable {
     keys.add(try await pinned(signers))
     // No access list has more members than this, regardless of what the server sends.
     let unknown = Set(keys.missing(of: signers).map(\.user)).sorted().prefix(Limits.aclEntries)
-    let (fetched, refused) = try await fetch(Array(unknown))
+    let (fetched, _, refused) = try await fetch(Array(unknown))
     keys.add(fetched.filter { signers.contains($0.key) })
     remember(keys.others)
     return (keys, refused)
@@ -78,6 +78,20 @@ package struct IdentityStore: Sendable {
     return (keys, refused)
   }
 
+  /// Fetches and verifies the newest links of users, and returns the handles that their chains claim. Nothing is pinned:
+  /// a search finds strangers.
+  ///
+  /// - Returns: The handles, for users whom the server does not show that of the pinned chain, and the errors of chains
+  ///   that were refused.
+  /// - Throws: `ZDCServerError`, `ZDCTransportError`, and the database's errors.
+  package func handles(
+    of users: [UserID]
+  ) async throws -> (handles: [UserID: Handle], refused: [ZDCSecurityError]) {
+    let (_, chains, refused) = try await fetch(users, isPinning: false)
+    let known = try await pinnedChains(of: users)
+    return (chains.merging(known) { fetched, _ in fetched }.compactMapValues(\.handle), refused)
+  }
+
   private func remember(_ keys: [Signer: [UInt8]]) {
     cache.withLock { cache in
       if cache.count + keys.count > Self.cachedKeys { cache.removeAll() }
@@ -101,8 +115,11 @@ package struct IdentityStore: Sendable {
 
   /// Fetches chains until all users are answered. An answer may be incomplete: the users that it omits are asked for
   /// again, until an answer has none of them.
-  private func fetch(_ users: [UserID]) async throws -> (keys: [Signer: [UInt8]], refused: [ZDCSecurityError]) {
+  private func fetch(
+    _ users: [UserID], isPinning: Bool = true
+  ) async throws -> (keys: [Signer: [UInt8]], chains: [UserID: PinnedChain], refused: [ZDCSecurityError]) {
     var keys: [Signer: [UInt8]] = [:]
+    var chains: [UserID: PinnedChain] = [:]
     var refused: [ZDCSecurityError] = []
     var rest = users
     while !rest.isEmpty {
@@ -119,10 +136,11 @@ package struct IdentityStore: Sendable {
           for link in links { keys[Signer(user: user, generation: link.signGen)] = link.signPub }
         } catch { refused.append(error.with(user: user)) }
       }
-      try await pin(verified, after: pinned)
+      chains.merge(verified) { _, new in new }
+      if isPinning { try await pin(verified, after: pinned) }
       rest.removeAll { answer[$0] != nil }
     }
-    return (keys, refused)
+    return (keys, chains, refused)
   }
 
   private func pinnedChains(of users: [UserID]) async throws -> [UserID: PinnedChain] {
@@ -140,7 +158,7 @@ package struct IdentityStore: Sendable {
       for (user, chain) in chains {
         // The pull of another zone, or another process, may have pinned a longer chain.
         guard try transaction.users.chain(of: user) == pinned[user]?.bytes else { continue }
-        try transaction.users.pin(chain.bytes, of: user, atMs: now())
+        try transaction.users.pin(chain.bytes, handle: chain.handle, of: user, atMs: now())
       }
     }
   }
@@ -156,27 +174,27 @@ package struct RecipientKey: Sendable, Hashable {
 private struct PinnedChain: Sendable {
   let bytes: [UInt8]
   let count: Int
+  let handle: Handle?
 
   init(bytes: [UInt8], of user: UserID) throws {
-    self.bytes = bytes
-    count = try IdentityChain.links(bytes, of: user).count
+    let links = try IdentityChain.links(bytes, of: user)
+    (self.bytes, count, handle) = (bytes, links.count, links.handle)
   }
 
   /// Verifies links that either extend a pinned chain or are a whole chain. Only new links cost a signature check.
   init(_ links: [IdentityLink], of user: UserID, after pinned: PinnedChain?) throws(ZDCSecurityError) {
     var chain = Bundle.Writer()
+    var known: [IdentityLink] = []
     if let pinned {
-      let known = try IdentityChain.links(pinned.bytes, of: user)
+      known = try IdentityChain.links(pinned.bytes, of: user)
       guard let last = known.last else { throw ZDCSecurityError(.accountStateMissing, user: user) }
       var identity = IdentityReplay.resume(after: last, byteCount: known.reduce(0) { $0 + $1.bytes.count })
       for link in links { try IdentityReplay.extend(&identity, with: link) }
-      for link in known { chain.append(link: link.bytes) }
     } else {
       _ = try IdentityReplay.verify(links, expected: user)
     }
-    for link in links { chain.append(link: link.bytes) }
-    bytes = chain.bytes
-    count = (pinned?.count ?? 0) + links.count
+    for link in known + links { chain.append(link: link.bytes) }
+    (bytes, count, handle) = (chain.bytes, known.count + links.count, (known + links).handle)
   }
 }
 

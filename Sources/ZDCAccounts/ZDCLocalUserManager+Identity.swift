@@ -92,6 +92,36 @@ extension ZDCLocalUserManager {
     _ = try await change(localUserID, .closing)
   }
 
+  /// Gives the account a handle, by which other users of the server find it: see
+  /// ``ZDCUserManager/findUsers(handle:for:)``.
+  ///
+  /// The handle is public: it is a signed claim in the account's identity chain, which the server stores too. An account
+  /// has one at most; the one before is given up, and stays reserved for the account for 30 days.
+  ///
+  /// ```swift
+  /// do {
+  ///   try await session.localUserManager.setHandle(typed, for: user.uuid)
+  /// } catch let error as ZDCServerError where error.code == .handleTaken {
+  ///   show(["Another user has this handle. Choose another one."])
+  /// }
+  /// ```
+  ///
+  /// - Parameters:
+  ///   - handle: 3 to 32 letters (a to z), digits and single separators (`.`, `_`, `-`), beginning with a letter. A
+  ///     leading `@` is ignored, uppercase letters become lowercase. nil gives the handle up.
+  ///   - localUserID: The ID of the local user.
+  /// - Throws: ``ZDCError`` with `invalidParameter` for a text that is no handle; `ZDCServerError` with `handleTaken`; the
+  ///   errors of ``rotateKeys(for:areCompromised:)``.
+  public func setHandle(_ handle: String?, for localUserID: String) async throws {
+    let name = handle.flatMap(Handle.init(typed:))
+    guard handle == nil || name != nil else {
+      throw ZDCError(
+        .invalidParameter, detail: "a handle has 3 to 32 letters (a to z), digits, and single separators (. _ -)")
+    }
+    guard try await keys(for: try Self.userID(localUserID)).identity.handle != name else { return }
+    _ = try await change(localUserID, .handle(name))
+  }
+
   private func change(_ localUserID: String, _ change: IdentityChange) async throws -> UserID {
     let userID = try Self.userID(localUserID)
     let api = try await serverAPI(for: userID)

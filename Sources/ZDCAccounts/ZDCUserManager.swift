@@ -1,3 +1,4 @@
+internal import ZDCClientAPI
 public import ZDCClientStore
 internal import ZDCProtocol
 internal import ZDCSupport
@@ -50,6 +51,85 @@ public final class ZDCUserManager: Sendable {
       if let error = refused.first { throw error }
     }
     return try await known(user)
+  }
+
+  /// Looks a user up by their handle, and fetches their identity chain.
+  ///
+  /// The server says who has a handle, and the user's own signed chain must claim it. A server that colludes with another
+  /// user could still name that one, if this device has not met the right one: compare the safety number before you
+  /// share what matters.
+  ///
+  /// ```swift
+  /// let bob = try await session.userManager.fetchUser(handle: "bob", for: user.uuid)
+  /// show([bob.displayName])
+  /// ```
+  ///
+  /// - Parameters:
+  ///   - handle: The handle, with or without an `@`, in lowercase or uppercase.
+  ///   - localUserID: The ID of the local user whose session asks.
+  /// - Returns: The user, with the state after the fetch.
+  /// - Throws: ``ZDCError`` with `userNotFound` if no user has the handle, `invalidParameter` if it is none;
+  ///   `ZDCSecurityError` with `handleBindingChanged` if the server names a user whose chain does not claim the handle, or
+  ///   another one than the user who has it; `ZDCServerError` with `tooManyRequests` after about 30 look-ups a minute; the
+  ///   errors of ``fetchUser(id:for:)``.
+  @discardableResult
+  public func fetchUser(handle: String, for localUserID: String) async throws -> ZDCUser {
+    guard let name = Handle(typed: handle) else { throw ZDCError(.invalidParameter, detail: "not a handle") }
+    let found = try await lookUp(name.text, for: localUserID)
+    guard let match = found.first(where: { $0.handle == name }) else { throw ZDCError(.userNotFound) }
+    return try await fetchUser(id: match.user.text, for: localUserID)
+  }
+
+  /// Finds users whose handles begin with a text: the first 20, in the order of their handles.
+  ///
+  /// All of them are verified to claim their handles. Users whom this device has not met are not stored: pass the ID to
+  /// ``fetchUser(id:for:)`` before you share with one.
+  ///
+  /// ```swift
+  /// let matches = try await session.userManager.findUsers(handle: typed, for: user.uuid)
+  /// show(matches.map { "@\($0.handle ?? "")" })
+  /// ```
+  ///
+  /// - Parameters:
+  ///   - beginning: At least three characters of a handle, with or without an `@`.
+  ///   - localUserID: The ID of the local user whose session asks.
+  /// - Returns: The users; none if no handle begins like this.
+  /// - Throws: ``ZDCError`` with `localUserNotFound`, or `invalidParameter` for a text with which no handle can begin; the
+  ///   errors of ``fetchUser(handle:for:)``, except `userNotFound`.
+  public func findUsers(handle beginning: String, for localUserID: String) async throws -> [ZDCUser] {
+    guard let text = Handle.beginning(typed: beginning) else {
+      throw ZDCError(.invalidParameter, detail: "no handle begins like this: at least three letters or digits")
+    }
+    let found = try await lookUp(text, for: localUserID)
+    return try await database.asyncRead { transaction in
+      found.map { entry in
+        transaction.user(id: entry.user.text)
+          ?? ZDCUser(uuid: entry.user.text, identity: .seen, handle: entry.handle.text)
+      }
+    }
+  }
+
+  /// Asks the server who has these handles, and checks each answer against the users' own chains.
+  private func lookUp(_ beginning: String, for localUserID: String) async throws -> [HandleList.Entry] {
+    let api = try await users.serverAPI(for: try ZDCLocalUserManager.userID(localUserID))
+    let store = IdentityStore(database: database, api: api, now: users.now)
+    return try await translating {
+      let entries = try await api.handles(beginning: beginning)
+      let holders = try await database.asyncRead { transaction in
+        try entries.map { entry in try transaction.users.holders(of: entry.handle).filter { $0 != entry.user } }
+      }
+      let (claimed, refused) = try await store.handles(of: Array(Set(entries.map(\.user) + holders.joined())))
+      if let error = refused.first { throw error }
+      for (entry, others) in zip(entries, holders) {
+        if let holder = others.first(where: { claimed[$0] == entry.handle }) {
+          throw ZDCSecurityError(.handleBindingChanged, user: holder)
+        }
+        guard claimed[entry.user] == entry.handle else {
+          throw ZDCSecurityError(.handleBindingChanged, user: entry.user)
+        }
+      }
+      return entries
+    }
   }
 
   /// Returns the users whom this device has met, in the order of their IDs, without those with an account on it.

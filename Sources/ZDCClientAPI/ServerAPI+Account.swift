@@ -24,6 +24,12 @@ extension ServerAPI {
     return try requireBundle(try await answer(to: request, limit: Self.bundleBytes)).body
   }
 
+  /// Returns who has the handles that begin with a text, as the server says.
+  package func handles(beginning text: String) async throws -> [HandleList.Entry] {
+    let answer = try await answer(to: .get(Routes.path(Routes.handles, text)), limit: HandleList.byteCount)
+    return try HandleList.read(answer.body, beginning: text)
+  }
+
   package func appendLink(_ request: AppendLinkRequest) async throws {
     _ = try await answer(to: .json(.post, Routes.links, request), limit: Limits.jsonBytes)
   }

@@ -160,6 +160,7 @@ extension ErrorReport {
     case .tooManyRequests, .zoneBusy, .shuttingDown, .headMismatch, .conflict, .zoneExists:
       (.tryAgain, "try again later")
     case .quotaExceeded, .storageFull: (.tryAgain, "queued changes stay queued; zdc sync sends them when there is room")
+    case .handleTaken: (.cannotCreate, "choose another handle")
     case .limitExceeded: (.failure, "it is too large for the server, or for a proxy in front of it")
     case .unsupportedProtocol: (.configuration, "server and zdc are of different versions: update the older one")
     case .refused: (.security, nil)

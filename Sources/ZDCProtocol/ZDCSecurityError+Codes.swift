@@ -9,8 +9,9 @@ extension ZDCSecurityError.Code {
   public static let userIDMismatch = Self(.userIDMismatch)
   /// A link introduces a public key that is weak or not in its canonical form.
   public static let weakPublicKey = Self(.weakPublicKey)
-  // Reserved by PROTOCOL 3.15; nothing throws it.
-  package static let handleBindingChanged = Self(.handleBindingChanged)
+  /// The server leads a handle to a user whose chain does not claim it, or to another one than the known user whose chain
+  /// claims it. Do not share with the user whom it names.
+  public static let handleBindingChanged = Self(.handleBindingChanged)
   /// A verified user's words were changed. Compare again, or accept the change with
   /// `acceptIdentityChange(_:)`, before you share with them.
   public static let identityChangedNeedsAcceptance = Self(.identityChangedNeedsAcceptance)
@@ -191,7 +192,8 @@ extension ZDCSecurityError.Code {
     case .identityChainRollback: "the identity chain is older than the pinned one"
     case .userIDMismatch: "the identity chain belongs to another user"
     case .weakPublicKey: "a public key is weak"
-    case .handleBindingChanged: "a handle names another user than before"
+    case .handleBindingChanged:
+      "the server says that a handle is another user's than the one who signed for it; do not share by this handle"
     case .identityChangedNeedsAcceptance: "an identity has changed and must be accepted"
     case .logForkDetected: "the transparency log has forked"
     case .logStale: "the transparency log is out of date"

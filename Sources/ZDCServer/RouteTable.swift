@@ -31,6 +31,8 @@ enum RouteTable {
     Route(.get, Routes.chain, .session, AccountRoutes.chain),
     Route(.post, Routes.chains, .session, body: 36 * Limits.aclEntries, AccountRoutes.chains),
 
+    Route(.get, Routes.handles, .session, AccountRoutes.handles),
+
     Route(.put, Routes.tree, .session, body: Limits.commitRequestBytes, ZoneRoutes.createTree),
     Route(.get, Routes.zones, .session, ZoneRoutes.list),
     Route(

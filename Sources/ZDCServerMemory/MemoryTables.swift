@@ -71,6 +71,7 @@ struct MemoryTables: Sendable {
   var signKeys: [UserID: [UInt32: [UInt8]]] = [:]
   var keyrings: [UserID: [UInt8]] = [:]
   var invites: Set<[UInt8]> = []
+  var handles: [Handle: (user: UserID, releasedMs: UInt64?)] = [:]
   var devices: [UserID: [DeviceID: DeviceRow]] = [:]
   var sessions: [[UInt8]: SessionRow] = [:]
   var trees: [TreeID: Tree] = [:]

@@ -20,6 +20,7 @@ extension MemoryTransaction {
   private func removeLogins(of user: UserRow) {
     tables.keyrings[user.id] = nil
     tables.devices[user.id] = nil
+    tables.handles = tables.handles.filter { $0.value.user != user.id }
     tables.sessions = tables.sessions.filter { $0.value.user != user.id }
     tables.users[user.id]?.lookup = .random()
     tables.users[user.id]?.loginKey = []

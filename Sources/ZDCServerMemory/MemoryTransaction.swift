@@ -86,6 +86,28 @@ extension MemoryTransaction {
     try check(.account(user))
     tables.invites.insert(codeHash)
   }
+
+  func handles(beginning: String, limit: Int) -> [HandleList.Entry] {
+    let found = tables.handles.filter { $0.value.releasedMs == nil && $0.key.text.hasPrefix(beginning) }
+    return found.map { HandleList.Entry(handle: $0.key, user: $0.value.user) }.sorted { $0.handle < $1.handle }
+      .prefix(limit).map(\.self)
+  }
+
+  func handles(of user: UserID) -> [HandleRow] {
+    let own = tables.handles.filter { $0.value.user == user }
+    return own.map { HandleRow(handle: $0.key, releasedMs: $0.value.releasedMs) }.sorted { $0.handle < $1.handle }
+  }
+
+  func setHandle(_ handle: Handle?, of user: UserID, now: UInt64, freeBefore: UInt64) throws -> Bool {
+    try check(.account(user))
+    if let known = handle.flatMap({ tables.handles[$0] }), known.user != user, known.releasedMs ?? .max >= freeBefore {
+      return false
+    }
+    tables.handles = tables.handles.filter { $0.value.user != user || $0.value.releasedMs == nil }
+    for (own, value) in tables.handles where value.user == user { tables.handles[own]?.releasedMs = now }
+    if let handle { tables.handles[handle] = (user, nil) }
+    return true
+  }
 }
 
 // Devices and sessions

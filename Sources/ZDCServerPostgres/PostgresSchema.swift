@@ -115,6 +115,10 @@ enum PostgresSchema {
     """
     ALTER TABLE users ADD suspended_ms int8, ADD quota int8
     """,
+    """
+    CREATE TABLE handles(handle bytea PRIMARY KEY, user_key int4 NOT NULL, released_ms int8);
+    CREATE INDEX handles_of_user ON handles(user_key)
+    """,
   ]
 }
 

@@ -105,7 +105,9 @@ extension PostgresTransaction {
   private static let zones = "SELECT z.id FROM trees t JOIN zones z ON z.tree = t.id WHERE t.owner = $1"
 
   private func removeLogin(of user: Int64) {
-    for table in ["devices", "sessions"] { db.enqueue("DELETE FROM \(table) WHERE user_key = $1", .int(user)) }
+    for table in ["devices", "sessions", "handles"] {
+      db.enqueue("DELETE FROM \(table) WHERE user_key = $1", .int(user))
+    }
     // No words have a random lookup ID. The column must be unique and not null.
     db.enqueue(
       "UPDATE users SET lookup_id = $2, login_key = '' WHERE id = $1 AND login_key <> ''", .int(user),

@@ -144,6 +144,53 @@ extension PostgresTransaction {
     db.enqueue("INSERT INTO invites(code_hash, used_ms) VALUES ($1, $2)", .bytes(codeHash), .ms(now))
   }
 
+  func handles(beginning: String, limit: Int) throws -> [HandleList.Entry] {
+    let text = Array(beginning.utf8)
+    return try db.all(
+      """
+      SELECT h.handle, u.user_id FROM handles h JOIN users u ON u.id = h.user_key
+      WHERE h.handle >= $1 AND h.handle < $2 AND h.released_ms IS NULL ORDER BY h.handle LIMIT $3
+      """, .bytes(text), .bytes(text + [0xff]), .int(Int64(limit))
+    ) { row in
+      try Handle(String(decoding: row.bytes(0), as: UTF8.self)).map {
+        HandleList.Entry(handle: $0, user: try row.id(1))
+      }
+    }.compactMap(\.self)
+  }
+
+  func handles(of user: UserID) throws -> [HandleRow] {
+    try db.all(
+      """
+      SELECT h.handle, h.released_ms FROM handles h JOIN users u ON u.id = h.user_key WHERE u.user_id = $1
+      ORDER BY h.handle
+      """, .id(user)
+    ) { row in
+      Handle(String(decoding: row.bytes(0), as: UTF8.self))
+        .map { HandleRow(handle: $0, releasedMs: row.optionalUnsigned(1)) }
+    }.compactMap(\.self)
+  }
+
+  /// The insert decides who gets the handle: two users may ask for it at the same time. If it refuses, the caller's error
+  /// undoes the statements before it.
+  func setHandle(_ handle: Handle?, of user: UserID, now: UInt64, freeBefore: UInt64) throws -> Bool {
+    guard let key = try userKey(user) else { return false }
+    if let handle {
+      let taken = try db.first(
+        """
+        INSERT INTO handles AS h (handle, user_key, released_ms) VALUES ($1, $2, NULL)
+        ON CONFLICT (handle) DO UPDATE SET user_key = excluded.user_key, released_ms = NULL
+          WHERE h.user_key = excluded.user_key OR h.released_ms < $3
+        RETURNING 1
+        """, .bytes(Array(handle.text.utf8)), .int(key), .ms(freeBefore)
+      ) { _ in true }
+      guard taken == true else { return false }
+    }
+    let new = PostgresValue.bytes(Array(handle?.text.utf8 ?? "".utf8))
+    db.enqueue("DELETE FROM handles WHERE user_key = $1 AND released_ms IS NOT NULL", .int(key))
+    db.enqueue("UPDATE handles SET released_ms = $1 WHERE user_key = $2 AND handle <> $3", .ms(now), .int(key), new)
+    return true
+  }
+
   /// Returns the number that other tables have for a user.
   func userKey(_ id: UserID?) throws -> Int64? {
     guard let id else { return nil }

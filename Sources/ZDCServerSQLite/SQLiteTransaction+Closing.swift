@@ -34,7 +34,7 @@ extension SQLiteTransaction {
   private static let zones = "SELECT z.id FROM trees t JOIN zones z ON z.tree = t.id WHERE t.owner = ?1"
 
   private func removeLogin(of user: Int64) throws {
-    for table in ["devices", "sessions"] { try db.run("DELETE FROM \(table) WHERE user = ?", .int(user)) }
+    for table in ["devices", "sessions", "handles"] { try db.run("DELETE FROM \(table) WHERE user = ?", .int(user)) }
     // No words have a random lookup ID. The column must be unique and not null.
     try db.run(
       "UPDATE users SET lookup_id = randomblob(16), login_key = x'' WHERE id = ? AND login_key <> x''", .int(user))

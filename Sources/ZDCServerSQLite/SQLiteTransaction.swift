@@ -152,6 +152,49 @@ extension SQLiteTransaction {
     // The account's row is inserted later in the same transaction; its key is not known yet.
     try db.run("INSERT INTO invites(code_hash, user, used_ms) VALUES (?, 0, ?)", .bytes(codeHash), .ms(now))
   }
+
+  func handles(beginning: String, limit: Int) throws -> [HandleList.Entry] {
+    let text = Array(beginning.utf8)
+    return try db.all(
+      """
+      SELECT h.handle, u.user_id FROM handles h JOIN users u ON u.id = h.user
+      WHERE h.handle >= ? AND h.handle < ? AND h.released_ms IS NULL ORDER BY h.handle LIMIT ?
+      """, .bytes(text), .bytes(text + [0xff]), .int(Int64(limit))
+    ) { row in
+      try Handle(String(decoding: row.bytes(0), as: UTF8.self)).map {
+        HandleList.Entry(handle: $0, user: try row.id(1))
+      }
+    }.compactMap(\.self)
+  }
+
+  func handles(of user: UserID) throws -> [HandleRow] {
+    try db.all(
+      """
+      SELECT h.handle, h.released_ms FROM handles h JOIN users u ON u.id = h.user WHERE u.user_id = ? ORDER BY h.handle
+      """, .id(user)
+    ) { row in
+      Handle(String(decoding: row.bytes(0), as: UTF8.self))
+        .map { HandleRow(handle: $0, releasedMs: row.isNull(1) ? nil : row.unsigned(1)) }
+    }.compactMap(\.self)
+  }
+
+  func setHandle(_ handle: Handle?, of user: UserID, now: UInt64, freeBefore: UInt64) throws -> Bool {
+    guard let key = try userKey(user) else { return false }
+    if let handle {
+      let other = try db.first(
+        "SELECT 1 FROM handles WHERE handle = ? AND user <> ? AND (released_ms IS NULL OR released_ms >= ?)",
+        .bytes(Array(handle.text.utf8)), .int(key), .ms(freeBefore)
+      ) { _ in true }
+      guard other == nil else { return false }
+    }
+    try db.run("DELETE FROM handles WHERE user = ? AND released_ms IS NOT NULL", .int(key))
+    try db.run("UPDATE handles SET released_ms = ? WHERE user = ?", .ms(now), .int(key))
+    guard let handle else { return true }
+    try db.run(
+      "INSERT OR REPLACE INTO handles(handle, user, released_ms) VALUES (?, ?, NULL)", .bytes(Array(handle.text.utf8)),
+      .int(key))
+    return true
+  }
 }
 
 // Devices and sessions

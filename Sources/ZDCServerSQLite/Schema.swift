@@ -87,6 +87,11 @@ enum Schema {
     ALTER TABLE users ADD COLUMN suspended_ms INTEGER;
     ALTER TABLE users ADD COLUMN quota INTEGER;
     """,
+    """
+    -- Names by which users are found. One that was given up stays reserved for its user for a while.
+    CREATE TABLE handles(handle BLOB PRIMARY KEY, user INTEGER NOT NULL, released_ms INTEGER) WITHOUT ROWID;
+    CREATE INDEX handles_of_user ON handles(user);
+    """,
   ]
 
   private static let sqlSteps = [

@@ -23,7 +23,7 @@ struct Send: AsyncParsableCommand {
   var text: String?
   @Flag(help: "Queue the message and return; zdc sync sends it.")
   var queue = false
-  @Argument(help: "The recipients' user IDs.")
+  @Argument(help: "The recipients' user IDs, or @handles.")
   var user: [String]
 
   func run() async throws {
@@ -130,7 +130,7 @@ extension Inbox {
         """)
 
     @OptionGroup var common: CommonOptions
-    @Argument(help: "The sender's user ID.")
+    @Argument(help: "The sender's user ID, or @handle.")
     var user: String
 
     func run() async throws { try await MessageCommands.accept(common.options, sender: user) }
@@ -151,7 +151,7 @@ extension Inbox {
     @OptionGroup var common: CommonOptions
     @Flag(help: "Also refuse all later messages of the user.")
     var block = false
-    @Argument(help: "The sender's user ID.")
+    @Argument(help: "The sender's user ID, or @handle.")
     var user: String
 
     func run() async throws {

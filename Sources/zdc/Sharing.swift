@@ -11,6 +11,7 @@ struct Share: AsyncParsableCommand {
 
       EXAMPLES
         zdc share $USER_ID home:/lists
+        zdc share @bob home:/lists
         zdc share $USER_ID --permissions r
 
       JSON: {"cloudID","durableMs"?,"permissions","queuedMs","userID"}
@@ -22,7 +23,7 @@ struct Share: AsyncParsableCommand {
   var permissions = "rw"
   @Flag(help: "Queue the change and return; zdc sync sends it.")
   var queue = false
-  @Argument(help: "The other user's ID.")
+  @Argument(help: "The other user's ID, or @handle.")
   var user: String
   @Argument(help: "The node, such as home:/lists. Default: the home tree.")
   var path: String?
@@ -55,7 +56,7 @@ struct Unshare: AsyncParsableCommand {
   var receipt = false
   @Flag(help: "Queue the change and return; zdc sync sends it.")
   var queue = false
-  @Argument(help: "The other user's ID.")
+  @Argument(help: "The other user's ID, or @handle.")
   var user: String
   @Argument(help: "The node, such as home:/lists. Default: the home tree.")
   var path: String?
@@ -102,7 +103,7 @@ struct Accept: AsyncParsableCommand {
       """)
 
   @OptionGroup var common: CommonOptions
-  @Argument(help: "The owner's user ID.")
+  @Argument(help: "The owner's user ID, or @handle.")
   var owner: String
   @Argument(help: "The shared node's cloudID. Default: the owner's home tree.")
   var cloudID: String?

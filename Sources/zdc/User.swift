@@ -3,9 +3,10 @@ import ZDCCommands
 
 struct User: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Show other users, compare identities, block, choose the own name.",
+    abstract: "Find other users, compare identities, block, choose the own name and handle.",
     subcommands: [
-      ListUsers.self, Show.self, Name.self, Verify.self, Accept.self, Block.self, Unblock.self,
+      ListUsers.self, Find.self, Show.self, Name.self, SetHandle.self, Verify.self, Accept.self, Block.self,
+      Unblock.self,
     ])
 }
 
@@ -18,12 +19,64 @@ extension User {
         EXAMPLE
           zdc user list
 
-        JSON, one user a line: {"isBlocked","isLocal","name"?,"state","userID"} with state seen, verified, changed or closed.
+        JSON, one user a line: {"handle"?,"isBlocked","isLocal","name"?,"state","userID"} with state seen, verified, changed or closed.
         """)
 
     @OptionGroup var common: CommonOptions
 
     func run() async throws { try await Users.list(common.options) }
+  }
+
+  struct Find: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Find users by the beginning of their handles.",
+      usage: "zdc user find [options] text",
+      discussion: """
+        Shows the first 20 users of the server whose handles begin with the text, which has at least three characters. Each user's signed chain \
+        of keys claims the handle; whose it is in real life, only a comparison shows: zdc user verify.
+
+        EXAMPLE
+          zdc user find bob
+
+        JSON, one user a line: {"handle","isBlocked","isLocal","name"?,"state","userID"}
+
+        Exit code 0 also if there is none.
+        """)
+
+    @OptionGroup var common: CommonOptions
+    @Argument(help: "The beginning of a handle, with or without @.")
+    var text: String
+
+    func run() async throws { try await Users.find(common.options, beginning: text) }
+  }
+
+  struct SetHandle: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "handle", abstract: "Choose the own handle, by which others find this account.",
+      usage: "zdc user handle [options] [handle] [--remove]",
+      discussion: """
+        A handle has 3 to 32 letters (a to z), digits and single separators (. _ -), and begins with a letter. It is public: the server and \
+        all of its users see it. Other commands take @handle in place of a user ID. The handle before stays reserved for this account for \
+        30 days.
+
+        EXAMPLES
+          zdc user handle alice
+          zdc user handle --remove
+
+        JSON: {"handle"?,"isBlocked","isLocal","name"?,"state","userID"}
+        """)
+
+    @OptionGroup var common: CommonOptions
+    @Flag(help: "Give the handle up.")
+    var remove = false
+    @Argument(help: "The new handle.")
+    var handle: String?
+
+    func validate() throws {
+      guard remove == (handle == nil) else { throw ValidationError("Give either a handle or --remove.") }
+    }
+
+    func run() async throws { try await Users.setHandle(common.options, handle) }
   }
 
   struct Show: AsyncParsableCommand {
@@ -38,12 +91,13 @@ extension User {
         EXAMPLES
           zdc user show
           zdc user show USER-ID
+          zdc user show @bob
 
-        JSON: {"code"?,"isBlocked","isLocal","name"?,"safetyNumber"?,"state","userID"}
+        JSON: {"code"?,"handle"?,"isBlocked","isLocal","name"?,"safetyNumber"?,"state","userID"}
         """)
 
     @OptionGroup var common: CommonOptions
-    @Argument(help: "The user's ID; without it, the own account.")
+    @Argument(help: "The user's ID, or @handle; without it, the own account.")
     var user: String?
 
     func run() async throws { try await Users.show(common.options, userID: user) }
@@ -92,7 +146,7 @@ extension User {
           zdc user verify USER-ID
           zdc user verify USER-ID --code zdcid:1:TEXT
 
-        JSON: {"isBlocked","isLocal","name"?,"state","userID"}
+        JSON: {"handle"?,"isBlocked","isLocal","name"?,"state","userID"}
 
         Exit code 76 if the code is of another user or does not match what the server shows.
         """)
@@ -102,7 +156,7 @@ extension User {
     var code: String?
     @Flag(help: "The safety number was compared; do not ask.")
     var yes = false
-    @Argument(help: "The user's ID.")
+    @Argument(help: "The user's ID, or @handle.")
     var user: String
 
     func run() async throws {
@@ -120,11 +174,11 @@ extension User {
         EXAMPLE
           zdc user accept USER-ID
 
-        JSON: {"isBlocked","isLocal","name"?,"state","userID"}
+        JSON: {"handle"?,"isBlocked","isLocal","name"?,"state","userID"}
         """)
 
     @OptionGroup var common: CommonOptions
-    @Argument(help: "The user's ID.")
+    @Argument(help: "The user's ID, or @handle.")
     var user: String
 
     func run() async throws { try await Users.accept(common.options, userID: user) }
@@ -138,11 +192,11 @@ extension User {
         EXAMPLE
           zdc user block USER-ID
 
-        JSON: {"isBlocked","isLocal","name"?,"state","userID"}
+        JSON: {"handle"?,"isBlocked","isLocal","name"?,"state","userID"}
         """)
 
     @OptionGroup var common: CommonOptions
-    @Argument(help: "The user's ID.")
+    @Argument(help: "The user's ID, or @handle.")
     var user: String
 
     func run() async throws { try await Users.setBlocked(common.options, userID: user, true) }
@@ -156,11 +210,11 @@ extension User {
         EXAMPLE
           zdc user unblock USER-ID
 
-        JSON: {"isBlocked","isLocal","name"?,"state","userID"}
+        JSON: {"handle"?,"isBlocked","isLocal","name"?,"state","userID"}
         """)
 
     @OptionGroup var common: CommonOptions
-    @Argument(help: "The user's ID.")
+    @Argument(help: "The user's ID, or @handle.")
     var user: String
 
     func run() async throws { try await Users.setBlocked(common.options, userID: user, false) }

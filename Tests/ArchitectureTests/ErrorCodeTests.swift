@@ -20,7 +20,7 @@ import Testing
   /// Codes of PROTOCOL 3.15 that belong to parts of the protocol that nothing implements yet. Apps do not see them.
   private static let reserved: [String: Set<String>] = [
     "ZDCSecurityError": [
-      "handleBindingChanged", "logForkDetected", "logStale", "logProofInvalid",
+      "logForkDetected", "logStale", "logProofInvalid",
       "witnessQuorumMissing", "keyTransparencyViolation", "checkpointMismatch",
       "zoneExists", "nestedZoneNotYours", "deletedRemotely", "unsupportedShare", "blobGone",
       "sessionOriginMismatch", "unsafeExportName",

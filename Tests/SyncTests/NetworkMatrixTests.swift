@@ -130,6 +130,7 @@ final class NetworkExercise: Sendable {
     "PUT \(Routes.membership)": membership, "DELETE \(Routes.membership)": membership,
     "POST \(Routes.messages)": mailbox, "GET \(Routes.inbox)": mailbox, "POST \(Routes.inboxEnvelopes)": mailbox,
     "DELETE \(Routes.inboxMessage)": mailbox, "PUT \(Routes.sender)": mailbox, "DELETE \(Routes.sender)": mailbox,
+    "GET \(Routes.handles)": { _, device in "\(try await device.api.handles(beginning: "alice"))" },
     "POST \(Routes.links)": { _, device in try await device.appendClaim() },
     "POST \(Routes.chains)": { _, device in
       guard let user = UserID(text: try device.localUserID) else { throw TestFailure("no user id") }

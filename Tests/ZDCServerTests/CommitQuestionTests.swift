@@ -133,6 +133,10 @@ private final class CountingReader: MetadataReader {
   }
   func keyring(of user: UserID) throws -> [UInt8]? { try asked.keyring(of: user) }
   func isInviteUsed(_ codeHash: [UInt8]) throws -> Bool { try asked.isInviteUsed(codeHash) }
+  func handles(beginning: String, limit: Int) throws -> [HandleList.Entry] {
+    try asked.handles(beginning: beginning, limit: limit)
+  }
+  func handles(of user: UserID) throws -> [HandleRow] { try asked.handles(of: user) }
   func device(_ id: DeviceID, of user: UserID) throws -> DeviceRow? { try asked.device(id, of: user) }
   func devices(of user: UserID) throws -> [DeviceRow] { try asked.devices(of: user) }
   func session(tokenHash: [UInt8]) throws -> SessionRow? { try asked.session(tokenHash: tokenHash) }

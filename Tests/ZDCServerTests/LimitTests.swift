@@ -93,7 +93,9 @@ import ZDCServerSQLite
     try await TestServer.run { (server: TestServer) async throws in
       let (account, token) = try await server.newAccount()
       let link = try TestAccount.signed(
-        account.claimFields(2_046, after: account.genesis), root: account.rootKey, sign: account.signKey)
+        account.claimFields(
+          [IdentityLink.Claim(type: IdentityLink.Claim.handle, value: [UInt8](repeating: 0x61, count: 2_046))],
+          after: account.genesis), root: account.rootKey, sign: account.signKey)
       let answer = try await server.sendJSON(
         .POST, Routes.links, AppendLinkRequest(link: WireBytes(link)), token: token)
       #expect((answer.status, answer.error?.security) == (422, .limitExceeded))
@@ -269,19 +271,25 @@ import ZDCServerSQLite
 }
 
 extension TestAccount {
-  /// A link with a claim of that many bytes.
+  /// A link with claims of trees that take about that many bytes.
   func claims(_ count: Int, after last: IdentityLink) throws -> IdentityLink {
-    try Self.sign(claimFields(count, after: last), root: rootKey, sign: signKey)
+    let value = [UInt8](repeating: UInt8(truncatingIfNeeded: count), count: 160)
+    let claim = IdentityLink.Claim(type: IdentityLink.Claim.tree, value: value)
+    return try claims(Array(repeating: claim, count: max(count / 163, 1)), after: last)
   }
 
-  fileprivate func claimFields(_ count: Int, after last: IdentityLink) -> IdentityLink.Fields {
+  func claims(_ claims: [IdentityLink.Claim], after last: IdentityLink) throws -> IdentityLink {
+    try Self.sign(claimFields(claims, after: last), root: rootKey, sign: signKey)
+  }
+
+  fileprivate func claimFields(_ claims: [IdentityLink.Claim], after last: IdentityLink) -> IdentityLink.Fields {
     var fields = IdentityLink.Fields(
       kind: .claims, timeMs: 3, rootPub: rootKey.publicBytes, signPub: signKey.publicBytes, encPub: genesis.encPub)
     fields.seq = last.seq + 1
     fields.prev = last.hash
     fields.userID = userID
     fields.keyringHash = genesis.keyringHash
-    fields.claims = [IdentityLink.Claim(type: IdentityLink.Claim.handle, value: [UInt8](repeating: 0x61, count: count))]
+    fields.claims = claims
     return fields
   }
 

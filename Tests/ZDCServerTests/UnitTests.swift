@@ -30,6 +30,7 @@ import ZDCProtocol
         GET /v1/account/audit session 0
         GET /v1/users/{userID}/chain session 0
         POST /v1/users/chains session 36864
+        GET /v1/handles/{handle} session 0
         PUT /v1/trees/{appTreeID} session 8388608
         GET /v1/zones session 0
         POST /v1/zones/commits session 3584

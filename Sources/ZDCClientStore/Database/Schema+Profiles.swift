@@ -21,4 +21,10 @@ extension FrameworkSchema {
     ALTER TABLE zdc_message_peer ADD COLUMN profileVersion INTEGER NOT NULL DEFAULT 0;
     CREATE INDEX zdc_operation_profile ON zdc_operation (zone, id) WHERE kind = 8
     """
+
+  /// `zdc_user.handle`: the handle that the pinned chain claims. Chains that were pinned before have none.
+  static let handles = """
+    ALTER TABLE zdc_user ADD COLUMN handle TEXT;
+    CREATE INDEX zdc_user_handle ON zdc_user (handle) WHERE handle IS NOT NULL
+    """
 }

@@ -28,13 +28,22 @@ package struct UserStore {
     for user in users { try statement.execute(arguments: [time.stored, user.data]) }
   }
 
+  /// Returns the users whose pinned chains claim a handle. There is more than one only if chains are outdated.
+  package func holders(of handle: Handle) throws -> [UserID] {
+    let statement = try db.cachedStatement(sql: "SELECT userID FROM zdc_user WHERE handle = ? ORDER BY userID")
+    return try Row.fetchAll(statement, arguments: [handle.text]).map { try UserID($0, 0) }
+  }
+
   /// Pins a chain that was verified, and that continues the one that is pinned.
-  package func pin(_ chain: [UInt8], of user: UserID, atMs time: UInt64) throws {
+  ///
+  /// - Parameter handle: What the chain claims.
+  package func pin(_ chain: [UInt8], handle: Handle?, of user: UserID, atMs time: UInt64) throws {
     let statement = try db.cachedStatement(
       sql: """
-        INSERT INTO zdc_user (userID, chain, refreshedMs) VALUES (?, ?, ?)
-        ON CONFLICT (userID) DO UPDATE SET chain = excluded.chain, refreshedMs = excluded.refreshedMs
+        INSERT INTO zdc_user (userID, chain, handle, refreshedMs) VALUES (?, ?, ?, ?)
+        ON CONFLICT (userID) DO UPDATE
+          SET chain = excluded.chain, handle = excluded.handle, refreshedMs = excluded.refreshedMs
         """)
-    try statement.execute(arguments: [user.data, Data(chain), time.stored])
+    try statement.execute(arguments: [user.data, Data(chain), handle?.text, time.stored])
   }
 }

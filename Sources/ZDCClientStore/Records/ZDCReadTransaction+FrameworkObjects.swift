@@ -30,9 +30,10 @@ extension ZDCReadTransaction {
       if let row = try localUsers.user(id), row.state == .ready { return try own(row) }
       guard let chain = try users.chain(of: id) else { return nil }
       let contact = try contacts.contact(of: id)
+      let links = try Self.links(chain)
       return ZDCUser(
-        uuid: userID, identity: contact.state(try Self.links(chain)), isBlocked: contact.isBlocked,
-        name: try shownProfile(of: id)?.shownName)
+        uuid: userID, identity: contact.state(links), isBlocked: contact.isBlocked,
+        name: try shownProfile(of: id)?.shownName, handle: links.handle?.text)
     } ?? nil
   }
 
@@ -50,11 +51,12 @@ extension ZDCReadTransaction {
   }
 
   private func own(_ row: LocalUserRow) throws -> ZDCUser {
-    let last = try Self.links(row.chain).last
+    let links = try Self.links(row.chain)
+    let last = links.last
     let isClosed = last?.kind == .closed
     return ZDCUser(
       uuid: row.userID.text, identity: isClosed ? .closed : .verified(link: last?.seq ?? 0), isLocal: true,
-      name: try shownProfile(of: row.userID)?.shownName)
+      name: try shownProfile(of: row.userID)?.shownName, handle: links.handle?.text)
   }
 
   /// Reads a pinned chain, which was verified when it was pinned.

@@ -37,6 +37,9 @@ public struct ZDCUser: Sendable, Hashable, Identifiable {
   public let isBlocked: Bool
   /// The name that the user has chosen; nil if this device has none. Anyone can choose any name.
   public let name: String?
+  /// The handle that the user's signed chain claims, without an `@`; nil without one. No two users of a server have the
+  /// same, and anyone can take any that is free.
+  public let handle: String?
 
   /// The same as ``uuid``.
   public var id: String { uuid }
@@ -47,8 +50,8 @@ public struct ZDCUser: Sendable, Hashable, Identifiable {
   /// ```
   public var isRemote: Bool { !isLocal }
 
-  /// The text that a user list shows: the user's ``name``, else the start of the id.
-  public var displayName: String { name ?? String(uuid.prefix(8)) }
+  /// The text that a user list shows: the user's ``name``, else the ``handle`` with an `@`, else the start of the id.
+  public var displayName: String { name ?? handle.map { "@\($0)" } ?? String(uuid.prefix(8)) }
 
   /// Creates a user, for previews and tests.
   ///
@@ -60,13 +63,15 @@ public struct ZDCUser: Sendable, Hashable, Identifiable {
   }
 
   package init(
-    uuid: String, identity: ZDCIdentityState, isLocal: Bool = false, isBlocked: Bool = false, name: String? = nil
+    uuid: String, identity: ZDCIdentityState, isLocal: Bool = false, isBlocked: Bool = false, name: String? = nil,
+    handle: String? = nil
   ) {
     self.uuid = uuid
     self.isLocal = isLocal
     self.identity = identity
     self.isBlocked = isBlocked
     self.name = name
+    self.handle = handle
   }
 
   /// Creates the user of an account that is logged in on this device.

@@ -55,9 +55,12 @@ package enum MessageCommands {
     let engine = try await Engine(opened)
     if !queuesOnly { try await engine.pull() }
     var users: [ZDCUser] = []
-    for id in recipients { users.append(try await opened.people.fetchUser(id: id, for: engine.user)) }
+    for typed in recipients {
+      let id = try await opened.userID(typed: typed, for: engine.user)
+      users.append(try await opened.people.fetchUser(id: id, for: engine.user))
+    }
     let node = try await queue(bytes, to: users, engine)
-    var report = Sent(id: node.cloudID, recipients: recipients, queuedMs: WallClock.milliseconds)
+    var report = Sent(id: node.cloudID, recipients: users.map(\.uuid), queuedMs: WallClock.milliseconds)
     if !queuesOnly {
       let progress = ProgressDisplay(ProgressLine(verb: "send", itemsTotal: 1), isEnabled: false)
       try await engine.settle(NodeSet([node.uuid]), progress: progress)
@@ -175,6 +178,7 @@ package enum MessageCommands {
   package static func accept(_ options: ProfileOptions, sender: String) async throws {
     let opened = try OpenProfile.open(options)
     let user = try await opened.localUserID()
+    let sender = try await opened.userID(typed: sender, for: user)
     try await opened.sync.acceptMessages(fromUserID: sender, forLocalUserID: user)
     try options.output.object(Sender(senderID: sender))
     options.output.note("accepted messages from \(sender)")
@@ -184,6 +188,7 @@ package enum MessageCommands {
   package static func decline(_ options: ProfileOptions, sender: String, isBlocking: Bool) async throws {
     let opened = try OpenProfile.open(options)
     let user = try await opened.localUserID()
+    let sender = try await opened.userID(typed: sender, for: user)
     try await opened.sync.declineMessages(fromUserID: sender, isBlocking: isBlocking, forLocalUserID: user)
     try options.output.object(Sender(senderID: sender))
     options.output.note(

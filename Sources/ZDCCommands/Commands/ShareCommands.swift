@@ -50,6 +50,7 @@ package enum ShareCommands {
     let opened = try OpenProfile.open(options)
     let engine = try await Engine(opened)
     if !queuesOnly { try await engine.pull() }
+    let user = try await opened.userID(typed: user, for: engine.user)
     try await opened.people.fetchUser(id: user, for: engine.user)
     let item = ZDCShareItem(permissions: permissions)
     guard item.permissions.count == permissions.count else {
@@ -76,6 +77,7 @@ package enum ShareCommands {
     let opened = try OpenProfile.open(options)
     let engine = try await Engine(opened)
     if !queuesOnly { try await engine.pull() }
+    let user = try await opened.userID(typed: user, for: engine.user)
     var report = try await change(engine, user, path) { cloud, node in
       _ = try cloud.unshare(nodeID: node.uuid, withUserID: user)
     }
@@ -202,6 +204,7 @@ package enum ShareCommands {
     }
     let opened = try OpenProfile.open(options)
     let engine = try await Engine(opened)
+    let owner = try await opened.userID(typed: owner, for: engine.user)
     let root: ZDCNode
     if let cloudID {
       root = try await opened.sync.acceptTree(ofUserID: owner, cloudID: cloudID, forLocalUserID: engine.user)

@@ -2,7 +2,7 @@ internal import ZeroDarkCloud
 
 /// `zdc user …`
 package enum Users {
-  /// One user per line: `{"code"?,"isBlocked","isLocal","name"?,"safetyNumber"?,"state","userID"}`
+  /// One user per line: `{"code"?,"handle"?,"isBlocked","isLocal","name"?,"safetyNumber"?,"state","userID"}`
   struct Shown: Encodable, Sendable {
     var userID: String
     var state: String
@@ -10,13 +10,15 @@ package enum Users {
     var isBlocked: Bool
     /// The name that the user has chosen.
     var name: String?
+    var handle: String?
     /// With another user.
     var safetyNumber: String?
     /// The own account's.
     var code: String?
 
     init(_ user: ZDCUser) {
-      (userID, isLocal, isBlocked, name) = (user.uuid, user.isLocal, user.isBlocked, user.name)
+      (userID, isLocal, isBlocked) = (user.uuid, user.isLocal, user.isBlocked)
+      (name, handle) = (user.name, user.handle)
       state =
         switch user.identity {
         case .seen: "seen"
@@ -27,7 +29,7 @@ package enum Users {
     }
 
     var line: String {
-      let shown = name.map { "  \(ShownName.text($0))" } ?? ""
+      let shown = (handle.map { "  @\($0)" } ?? "") + (name.map { "  \(ShownName.text($0))" } ?? "")
       return "\(userID)  \(state)\(isBlocked ? ", blocked" : "")\(shown)\(isLocal ? "  (this account)" : "")"
     }
   }
@@ -41,11 +43,32 @@ package enum Users {
     try await opened.close()
   }
 
+  /// Lists the users whose handles begin with a text.
+  package static func find(_ options: ProfileOptions, beginning: String) async throws {
+    let opened = try OpenProfile.open(options)
+    let found = try await opened.people.findUsers(handle: beginning, for: try await opened.localUserID())
+    for user in found.map(Shown.init) {
+      try options.output.object(user)
+      options.output.line(user.line)
+    }
+    if found.isEmpty { options.output.note("no handle begins with \(ShownName.text(beginning))") }
+    try await opened.close()
+  }
+
+  /// Gives the own account a handle, or gives it up.
+  package static func setHandle(_ options: ProfileOptions, _ handle: String?) async throws {
+    let opened = try OpenProfile.open(options)
+    let own = try await opened.localUserID()
+    try await opened.users.setHandle(handle, for: own)
+    try await finish(opened, try await opened.people.fetchUser(id: own, for: own))
+  }
+
   /// Shows a user, or without `userID` the own account with the text that others scan.
   package static func show(_ options: ProfileOptions, userID: String?) async throws {
     let opened = try OpenProfile.open(options)
     let own = try await opened.localUserID()
-    var shown = Shown(try await opened.people.fetchUser(id: userID ?? own, for: own))
+    let userID = try await opened.userID(typed: userID ?? own, for: own)
+    var shown = Shown(try await opened.people.fetchUser(id: userID, for: own))
     if shown.isLocal {
       shown.code = try await opened.people.identityCode(of: own)
     } else {
@@ -64,6 +87,7 @@ package enum Users {
   ) async throws {
     let opened = try OpenProfile.open(options)
     let own = try await opened.localUserID()
+    let userID = try await opened.userID(typed: userID, for: own)
     if let scanned {
       let user = try await opened.people.verify(scanned: scanned, of: userID, for: own)
       return try await finish(opened, user)
@@ -87,12 +111,14 @@ package enum Users {
 
   package static func accept(_ options: ProfileOptions, userID: String) async throws {
     let opened = try OpenProfile.open(options)
+    let userID = try await opened.userID(typed: userID, for: try await opened.localUserID())
     try await finish(opened, try await opened.people.acceptIdentityChange(userID))
   }
 
   package static func setBlocked(_ options: ProfileOptions, userID: String, _ isBlocked: Bool) async throws {
     let opened = try OpenProfile.open(options)
     let people = opened.people
+    let userID = try await opened.userID(typed: userID, for: try await opened.localUserID())
     try await finish(opened, isBlocked ? try await people.block(userID) : try await people.unblock(userID))
   }
 
@@ -100,5 +126,13 @@ package enum Users {
     try opened.output.object(Shown(user))
     opened.output.line(Shown(user).line)
     try await opened.close()
+  }
+}
+
+extension OpenProfile {
+  /// Returns the ID of a user whom a person named by it, or by a handle with an `@`.
+  func userID(typed text: String, for own: String) async throws -> String {
+    guard text.hasPrefix("@") else { return text }
+    return try await people.fetchUser(handle: text, for: own).uuid
   }
 }

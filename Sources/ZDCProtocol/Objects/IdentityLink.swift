@@ -1,3 +1,8 @@
+extension Sequence<IdentityLink> {
+  /// The handle that a verified chain claims; nil for none.
+  package var handle: Handle? { compactMap(\.claimedHandle).last ?? nil }
+}
+
 /// One link of a user's identity chain (PROTOCOL 3.2).
 ///
 /// Decoding checks only the format; ``IdentityReplay`` checks signatures and order.
@@ -15,6 +20,27 @@ package struct IdentityLink: Sendable, Hashable {
     package init(type: UInt8, value: [UInt8]) {
       self.type = type
       self.value = value
+    }
+
+    /// The claim that this is the user's handle, in place of an earlier one; nil gives the handle up.
+    package static func handle(_ name: Handle?) -> Claim {
+      Claim(type: handle, value: Array((name?.text ?? noHandle).utf8))
+    }
+
+    /// The value of a claim that gives a handle up.
+    private static let noHandle = "-"
+
+    /// What a handle claim says: the outer nil for a claim of another type, the inner one for a handle that was given
+    /// up, or a value that is no handle.
+    package var claimedHandle: Handle?? {
+      guard type == Self.handle else { return nil }
+      return .some(Handle(String(decoding: value, as: UTF8.self)))
+    }
+
+    /// Whether it is no handle claim, or one that a server accepts: of a handle, or of none.
+    package var isHandleValid: Bool {
+      guard let claimed = claimedHandle else { return true }
+      return claimed != nil || value == Array(Self.noHandle.utf8)
     }
 
     /// The claim that an app's tree exists: `H("tree-claim", appTreeID)` and the four genesis commits, in trunk order.
@@ -95,6 +121,11 @@ package struct IdentityLink: Sendable, Hashable {
     }
     return claims
   }
+
+  /// What the link says about the user's handle: the outer nil if nothing, the inner one for a handle that was given up.
+  ///
+  /// A closed account has none.
+  package var claimedHandle: Handle?? { kind == .closed ? .some(nil) : claims.compactMap(\.claimedHandle).last }
 
   package var hash: LinkHash { LinkHash(labelledHash: "link", bytes) }
 

@@ -45,6 +45,9 @@ package struct VerifiedIdentity: Sendable, Hashable {
   package internal(set) var claims: [IdentityLink.Claim]
   package internal(set) var isClosed: Bool
 
+  /// The user's handle: that of the newest claim of one.
+  package var handle: Handle? { isClosed ? nil : claims.compactMap(\.claimedHandle).last ?? nil }
+
   package func hasTreeClaim(appTreeID: String) -> Bool {
     let prefix = IdentityLink.Claim.tree(appTreeID: appTreeID, genesisCommits: []).value
     return claims.contains { $0.type == IdentityLink.Claim.tree && $0.value.starts(with: prefix) }

@@ -22,6 +22,8 @@ package enum Routes {
   package static let chain = "/v1/users/{userID}/chain"
   package static let chains = "/v1/users/chains"
 
+  package static let handles = "/v1/handles/{handle}"
+
   package static let tree = "/v1/trees/{appTreeID}"
   package static let zones = "/v1/zones"
   package static let zonePages = "/v1/zones/commits"

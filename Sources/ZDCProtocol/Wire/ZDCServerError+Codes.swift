@@ -19,8 +19,8 @@ extension ZDCServerError {
     package enum Name: String, CaseIterable, Sendable {
       case invalidRequest, unauthorized, forbidden, notFound, headMismatch, conflict, zoneExists, refused
       case limitExceeded, quotaExceeded, tooManyRequests, zoneBusy, blobGone, blobIncomplete, gone
-      case registrationClosed, inviteRequired, accountClosed, accountSuspended, storageFull, shuttingDown, internalError
-      case unsupportedProtocol, methodNotAllowed, rangeNotSatisfiable
+      case registrationClosed, inviteRequired, accountClosed, accountSuspended, handleTaken, storageFull
+      case shuttingDown, internalError, unsupportedProtocol, methodNotAllowed, rangeNotSatisfiable
     }
 
     package let name: Name
@@ -77,6 +77,8 @@ extension ZDCServerError {
     /// The server's operator has suspended the account: it refuses logins. Nothing is lost. Ask the operator;
     /// queued changes are sent when the account is resumed.
     public static let accountSuspended = Self(.accountSuspended)
+    /// Another user has the handle, or gave it up less than 30 days ago. Choose another one.
+    public static let handleTaken = Self(.handleTaken)
     /// The server's disk is full. Queued changes stay queued and are sent later.
     public static let storageFull = Self(.storageFull)
     /// The server is stopping or restarting. Try again later.
@@ -115,6 +117,7 @@ extension ZDCServerError.Code {
     case .inviteRequired: "the server asks for an invitation; ask its operator for one"
     case .accountClosed: "the account is closed; it can only be read; export what you need"
     case .accountSuspended: "the server's operator has suspended the account; nothing is lost; ask the operator"
+    case .handleTaken: "another user has this handle, or had it in the last 30 days; choose another one"
     case .storageFull: "the server's disk is full; try again later"
     case .shuttingDown: "the server is stopping; try again later"
     case .internalError: "the server failed; try again later, and look into its log"

@@ -87,7 +87,7 @@ public struct ZDCServerError: Error, Codable, Sendable, Hashable {
     case .forbidden, .registrationClosed, .inviteRequired, .accountClosed, .accountSuspended: 403
     case .notFound: 404
     case .methodNotAllowed: 405
-    case .headMismatch, .conflict, .zoneExists, .blobIncomplete: 409
+    case .headMismatch, .conflict, .handleTaken, .zoneExists, .blobIncomplete: 409
     case .gone, .blobGone: 410
     case .limitExceeded: 413
     case .rangeNotSatisfiable: 416

@@ -20,6 +20,8 @@ final class ServerCore: Sendable {
   let limiter: RateLimiter<String>?
   /// Limits expensive calls, by user.
   let work: RateLimiter<UserID>?
+  /// Limits look-ups of handles, by user.
+  let lookups: RateLimiter<UserID>
   /// Limits acceptances of other users' zones, by user.
   let acceptances: RateLimiter<UserID>
   /// Limits the messages that each user delivers.
@@ -72,6 +74,7 @@ final class ServerCore: Sendable {
     acceptances = RateLimiter(
       perMinute: bounds.acceptancesPerMinute, burst: max(bounds.acceptancesPerMinute, bounds.memberships))
     messages = RateLimiter(perMinute: bounds.messagesPerMinute, burst: 2 * bounds.messagesPerMinute)
+    lookups = RateLimiter(perMinute: bounds.lookupsPerMinute, burst: 2 * bounds.lookupsPerMinute)
     memberRates = MemberRates(bounds, elapsed: clock.elapsedMs)
     subtrees = RateLimiter(perMinute: bounds.subtreeNodesPerMinute, burst: bounds.subtreeNodesPerMinute / 6)
     connections = ConnectionTable(perAddress: bounds.connectionsPerAddress, exempt: configuration.trustedProxies)
@@ -149,6 +152,12 @@ final class ServerCore: Sendable {
   func takeAcceptance(of user: UserID) throws {
     guard let wait = acceptances.take(user, now: elapsed) else { return }
     throw ServerError(.tooManyRequests, "too many zones were accepted", retryable: true, retryAfterMs: wait)
+  }
+
+  /// - Throws: `tooManyRequests` if the user has recently looked up too many handles.
+  func takeLookup(of user: UserID) throws {
+    guard let wait = lookups.take(user, now: elapsed) else { return }
+    throw ServerError(.tooManyRequests, "too many handles were looked up", retryable: true, retryAfterMs: wait)
   }
 
   /// Takes that many messages. They may exceed what is left; the user's next ones then wait.

@@ -119,12 +119,20 @@ enum Accounts {
     if try reader.link(link.seq, of: id) == link.bytes { return nil }
     guard !user.isClosed else { throw ServerError(.accountClosed, "the account is closed") }
     try checkOrder(link, after: user)
+    try checkHandle(link)
     let byteCount = try reader.chainBytes(of: id)
     return {
       let before = IdentityReplay.resume(after: try IdentityLink(newest), byteCount: byteCount)
       var after = before
       try IdentityReplay.extend(&after, with: link)
       return Extension(link: link, request: request, before: before, isClosed: after.isClosed)
+    }
+  }
+
+  private static func checkHandle(_ link: IdentityLink) throws {
+    let count = link.claims.filter { $0.claimedHandle != nil }.count
+    guard count <= 1, link.claims.allSatisfy(\.isHandleValid) else {
+      throw ServerError(.invalidRequest, "not a handle")
     }
   }
 
@@ -153,10 +161,23 @@ enum Accounts {
     user.signGen = link.signGen
     user.encGen = link.encGen
     if next.isClosed { user.closedMs = now }
+    try updateHandle(link, user: id, now: now, in: tx)
     try tx.appendLink(link, to: id)
     try tx.updateUser(user)
     guard link.kind == .rotateRoot else { return }
     for other in try tx.devices(of: id) where other.id != device { try tx.removeDevice(other.id, of: id) }
+  }
+
+  /// A handle that was given up stays reserved for the user for 30 days, so that nobody can take over the messages of
+  /// people who know the user by it.
+  private static let handleHoldMs: UInt64 = 30 * 86_400_000
+
+  private static func updateHandle(
+    _ link: IdentityLink, user: UserID, now: UInt64, in tx: any MetadataTransaction
+  ) throws {
+    guard let handle = link.claimedHandle else { return }
+    let isOwn = try tx.setHandle(handle, of: user, now: now, freeBefore: now - min(now, handleHoldMs))
+    guard isOwn else { throw ServerError(.handleTaken, "another user has the handle") }
   }
 
   private static func updateKeyring(
@@ -193,6 +214,13 @@ enum Accounts {
   /// Returns the links after these positions, user after user, without those of unknown users.
   static func chains(after positions: [ChainPosition], in reader: any MetadataReader) throws -> [UInt8] {
     bundle(try reader.links(after: positions, limit: Limits.pageBytes))
+  }
+
+  /// Returns the handles that begin with this text, which has the form of a handle's beginning.
+  ///
+  /// The answer has the same length and status whether there are any.
+  static func handles(beginning text: String, in reader: any MetadataReader) throws -> [UInt8] {
+    HandleList.bytes(try reader.handles(beginning: text, limit: HandleList.entries))
   }
 
   private static func bundle(_ links: [[UInt8]]) -> [UInt8] {

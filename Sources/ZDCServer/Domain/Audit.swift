@@ -15,6 +15,7 @@ enum Audit {
 
   private static func account(_ user: UserRow, in reader: any MetadataReader) throws -> AuditReport.Section {
     let keyring = try reader.keyring(of: user.id)?.count ?? 0
+    let handles = try reader.handles(of: user.id)
     return section(
       "account",
       [
@@ -22,6 +23,11 @@ enum Audit {
         ("identity links", "\(user.linkSeq + 1)"), ("last link", user.linkHead.text),
         ("signature key generation", "\(user.signGen)"), ("decryption key generation", "\(user.encGen)"),
         ("sealed keyring, bytes", "\(keyring)"),
+        ("handle", handles.first { $0.releasedMs == nil }?.handle.text ?? "none"),
+        (
+          "handle given up, still reserved",
+          handles.first { $0.releasedMs != nil }.map { "\($0.handle.text), \($0.releasedMs ?? 0)" } ?? "none"
+        ),
         ("closed", user.closedMs.map { "\($0)" } ?? "no"), ("created", "\(user.createdMs)"),
         ("suspended by the operator", user.suspendedMs.map { "\($0)" } ?? "no"),
         ("quota set by the operator, bytes", user.quotaBytes.map { "\($0)" } ?? "no"),

@@ -64,6 +64,16 @@ enum AccountRoutes {
     return try .bundle(try await call.read { try Accounts.chains(after: asked, in: $0) }, for: call)
   }
 
+  static func handles(_ call: Call) async throws -> Response {
+    let user = try call.user
+    try call.core.takeLookup(of: user)
+    let asked = call.parameter("handle")
+    guard let beginning = Handle.beginning(typed: asked), beginning == asked else {
+      throw ServerError(.invalidRequest, "not the beginning of a handle: 3 to 32 characters")
+    }
+    return try .octets(try await call.read { try Accounts.handles(beginning: beginning, in: $0) }, for: call)
+  }
+
   static func audit(_ call: Call) async throws -> Response {
     let user = try call.user
     try call.core.takeWork(of: user)

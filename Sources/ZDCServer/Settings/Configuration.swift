@@ -41,6 +41,8 @@ package struct Configuration: Sendable {
     package var treesPerUser = 64
     /// Calls per user and minute that make the server verify signatures or read much; nil means unlimited.
     package var accountWorkPerMinute: Int? = 120
+    /// Look-ups of handles per user and minute. Twice as many may come at once.
+    package var lookupsPerMinute = 30
     /// Maximum number of other users' zones that one user follows.
     package var memberships = Limits.memberships
     /// Acceptances per user and minute. A user may accept as many zones as they may follow before it takes effect.

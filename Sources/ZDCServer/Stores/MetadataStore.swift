@@ -69,6 +69,11 @@ package protocol MetadataReader: InboxReader {
   func signKey(user: UserID, generation: UInt32) throws -> [UInt8]?
   func keyring(of user: UserID) throws -> [UInt8]?
   func isInviteUsed(_ codeHash: [UInt8]) throws -> Bool
+  /// Returns handles that begin with this text and are in force, in their order. Reads no more rows than that, apart
+  /// from those of handles that were given up.
+  func handles(beginning: String, limit: Int) throws -> [HandleList.Entry]
+  /// Returns the user's handle, and one that the user gave up and that is still reserved, in their order.
+  func handles(of user: UserID) throws -> [HandleRow]
 
   // Devices and sessions
   func device(_ id: DeviceID, of user: UserID) throws -> DeviceRow?
@@ -187,6 +192,12 @@ package protocol MetadataTransaction: MetadataReader, InboxTransaction {
   func appendLink(_ link: IdentityLink, to user: UserID) throws
   func setKeyring(_ bytes: [UInt8], of user: UserID) throws
   func useInvite(_ codeHash: [UInt8], user: UserID, now: UInt64) throws
+  /// Gives the user a handle in place of the present one; nil for none. The present one is given up then, and stays
+  /// reserved for the user until others may take it. Only the last one that was given up stays reserved.
+  ///
+  /// - Parameter freeBefore: others may take handles that were given up before this time.
+  /// - Returns: false, with nothing changed, if the handle is another user's, or reserved for one.
+  func setHandle(_ handle: Handle?, of user: UserID, now: UInt64, freeBefore: UInt64) throws -> Bool
 
   // Memberships
   /// Lets a user follow a zone. The zone is then in the lists of the user, as if it had changed.

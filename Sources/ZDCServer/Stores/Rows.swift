@@ -114,6 +114,15 @@ package struct OfferedZone: Sendable {
   }
 }
 
+/// A handle of a user.
+package struct HandleRow: Sendable, Hashable {
+  package var handle: Handle
+  /// When the user gave it up; nil while it is in force.
+  package var releasedMs: UInt64?
+
+  package init(handle: Handle, releasedMs: UInt64?) { (self.handle, self.releasedMs) = (handle, releasedMs) }
+}
+
 package struct TreeRow: Sendable, Hashable {
   package var tree: TreeID
   package var trunk: Trunk

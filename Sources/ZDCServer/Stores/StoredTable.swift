@@ -7,7 +7,7 @@
 package enum StoredTable: String, Sendable, CaseIterable {
   case users, links
   case signKeys = "sign_keys"
-  case invites, devices, sessions, trees, zones, closing
+  case invites, handles, devices, sessions, trees, zones, closing
   case lists = "acls"
   case grants, members, memberships, states, commits, blobs
   // After the commits and the contents that they name.
@@ -56,6 +56,7 @@ package enum StoredTable: String, Sendable, CaseIterable {
     case .links: (["user", "seq"], ["bytes*"])
     case .signKeys: (["user", "gen"], ["key*"])
     case .invites: (["code_hash*"], ["used_ms"])
+    case .handles: (["handle*"], ["user", "released_ms"])
     case .devices: (["user", "device_id*"], ["key*", "created_ms"])
     case .sessions: (["token_hash*"], ["user", "device_id*", "created_ms", "expires_ms"])
     case .trees: (["id"], ["tree_id*", "owner", "trunk", "app*"])

@@ -26,7 +26,7 @@ enum PushFailure: Equatable {
     case .unauthorized, .forbidden, .accountClosed, .accountSuspended, .unsupportedProtocol, .registrationClosed,
       .inviteRequired:
       self = .noAccess(error.code)
-    case .headMismatch, .conflict, .zoneExists, .gone: self = .retryLater(afterMs: pause)
+    case .headMismatch, .conflict, .handleTaken, .zoneExists, .gone: self = .retryLater(afterMs: pause)
     case .invalidRequest, .notFound, .refused, .limitExceeded, .methodNotAllowed, .rangeNotSatisfiable:
       self = .refused(error.code)
     }

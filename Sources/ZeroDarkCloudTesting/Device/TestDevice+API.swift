@@ -26,20 +26,34 @@ extension TestDevice {
 
   /// Adds a claim for another app's tree to the account's chain. Repeating the call does not add a second link.
   package func appendClaim() async throws -> String {
-    let (api, keys) = (try await api, try await keys)
-    var reader = ZDCProtocol.Bundle.Reader(try await api.chain(of: keys.userID))
-    guard case .link(let last) = try reader.all().last else { throw TestFailure("no chain") }
+    let last = try await lastLink()
     if last.kind == .claims { return "2 links" }
+    let claim = IdentityLink.Claim.tree(
+      appTreeID: "another.tree", genesisCommits: [CommitHash](repeating: .zero, count: 4))
+    let link = try await link(claiming: claim, after: last)
+    try await api.appendLink(AppendLinkRequest(link: WireBytes(link.bytes), keyring: nil, lookupID: nil, loginKey: nil))
+    return "2 links"
+  }
+
+  /// The next link of the account's chain, with a claim of a handle. The server does not get it.
+  package func linkClaiming(_ handle: String) async throws -> IdentityLink {
+    try await link(claiming: .handle(Handle(handle)), after: try await lastLink())
+  }
+
+  private func lastLink() async throws -> IdentityLink {
+    var reader = ZDCProtocol.Bundle.Reader(try await api.chain(of: try await keys.userID))
+    guard case .link(let last) = try reader.all().last else { throw TestFailure("no chain") }
+    return last
+  }
+
+  private func link(claiming claim: IdentityLink.Claim, after last: IdentityLink) async throws -> IdentityLink {
+    let keys = try await keys
     var fields = IdentityLink.Fields(
       kind: .claims, timeMs: 1, rootPub: last.rootPub, signPub: last.signPub, encPub: last.encPub)
     (fields.seq, fields.prev, fields.userID) = (last.seq + 1, last.hash, keys.userID)
     (fields.keyringVersion, fields.keyringHash) = (last.keyringVersion, last.keyringHash)
-    fields.claims = [
-      .tree(appTreeID: "another.tree", genesisCommits: [CommitHash](repeating: .zero, count: 4))
-    ]
-    let link = try IdentityLink(signing: fields, root: keys.accessKey.rootKey, sign: keys.signingKey)
-    try await api.appendLink(AppendLinkRequest(link: WireBytes(link.bytes), keyring: nil, lookupID: nil, loginKey: nil))
-    return "2 links"
+    fields.claims = [claim]
+    return try IdentityLink(signing: fields, root: keys.accessKey.rootKey, sign: keys.signingKey)
   }
 
   /// Creates the trunks of another app on the account.

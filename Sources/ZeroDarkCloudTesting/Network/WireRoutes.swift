@@ -27,6 +27,7 @@ public enum WireRoutes {
     Route(method: "DELETE", pattern: Routes.sessionOfDevice), Route(method: "GET", pattern: Routes.keyring),
     Route(method: "POST", pattern: Routes.links), Route(method: "GET", pattern: Routes.audit),
     Route(method: "GET", pattern: Routes.chain), Route(method: "POST", pattern: Routes.chains),
+    Route(method: "GET", pattern: Routes.handles),
     Route(method: "PUT", pattern: Routes.deviceLink), Route(method: "GET", pattern: Routes.deviceLink),
     Route(method: "PUT", pattern: Routes.deviceLinkAnswer), Route(method: "GET", pattern: Routes.deviceLinkAnswer),
     Route(method: "PUT", pattern: Routes.tree), Route(method: "POST", pattern: Routes.zonePages),

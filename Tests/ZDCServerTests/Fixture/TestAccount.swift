@@ -124,7 +124,9 @@ struct TestAccount {
     }
   }
 
-  func closing() throws -> IdentityLink { try second(.closed) { _ in } }
+  func closing(after last: IdentityLink? = nil) throws -> IdentityLink {
+    try second(.closed) { fields in if let last { (fields.seq, fields.prev) = (last.seq + 1, last.hash) } }
+  }
 
   /// The link that puts new signature keys in place.
   func rotation(to newSign: SigningKey) throws -> IdentityLink {

@@ -36,7 +36,7 @@ import ZDCProtocol
     let birth = try NewAccount(accessKey: .random(), appTreeID: CloudFixture.treeID, timeMs: 1)
     var chain = ZDCProtocol.Bundle.Writer()
     chain.append(link: birth.genesis.bytes)
-    try transaction.users.pin(chain.bytes, of: birth.userID, atMs: 1)
+    try transaction.users.pin(chain.bytes, handle: nil, of: birth.userID, atMs: 1)
     return birth.userID
   }
 
