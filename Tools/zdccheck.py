@@ -1288,10 +1288,12 @@ def parse_body(plaintext):
     require(size == 0, "unsupportedVersion")
     body["heads"] = read_heads(reader)
     body["kind"] = reader.u8()
-    require(body["kind"] in (1, 2, 3, 7, 8), "unsupportedVersion")
+    require(body["kind"] in (1, 2, 3, 5, 6, 7, 8), "unsupportedVersion")
     body["payload"] = reader.v32(MESSAGE_BYTES)
     if body["kind"] == 3:
         check_attachment(body["payload"])
+    if body["kind"] in (5, 6):
+        check_zone_key(body)
     if body["kind"] == 7:
         check_profile(body["payload"])
     if body["kind"] == 8:
@@ -1301,6 +1303,19 @@ def parse_body(plaintext):
     length = max(1024, padme(len(plaintext) - reader.remaining))
     require(len(plaintext) == length and not any(reader.take(reader.remaining)), "nonCanonicalEncoding")
     return body
+
+
+def check_zone_key(body):
+    """A request for a zone's key, or the answer with the key: no number, no heads, and one ID for each key and direction."""
+    reader = Reader(body["payload"])
+    name = reader.take(52)
+    if body["kind"] == 5:
+        reader.take(32)
+    reader.finish()
+    require(name[48:] != bytes(4) and body["seq"] == 1 and not body["heads"], "nonCanonicalEncoding")
+    label = "key-answer-message" if body["kind"] == 5 else "key-request-message"
+    known = H(label, body["sender"] + body["recipient"] + name)[:16]
+    require(body["message"] == known, "nonCanonicalEncoding")
 
 
 def check_burn(body):

@@ -9,6 +9,10 @@ package struct MessageBody: Sendable, Equatable {
     case signal = 2
     /// A message whose data is content of the sender's outbox. The payload is a ``MessageAttachment``.
     case attached = 3
+    /// The key of a zone, for a member who asked for it. The payload is a ``ZoneKeyLetter``, and `seq` is 1.
+    case keyAnswer = 5
+    /// The sender cannot open the grant of a zone's key. The payload is a ``ZoneKeyLetter`` without the key, `seq` is 1.
+    case keyRequest = 6
     /// The sender's name and avatar. The payload is a ``UserProfile``, and `seq` its version.
     case profile = 7
     /// The sender asks the recipient's devices to delete a message. The payload is its ID, and `seq` is 1.
@@ -59,13 +63,16 @@ package struct MessageBody: Sendable, Equatable {
   package let profile: UserProfile?
   /// The message of the sender that a message of kind `burn` deletes.
   package let burned: MessageID?
+  /// What a message of kind `keyRequest` asks for, or one of kind `keyAnswer` brings.
+  package let zoneKey: ZoneKeyLetter?
   package let signature: [UInt8]
   private let signedBytes: [UInt8]
 
   /// Signs a body.
   ///
   /// - Throws: `limitExceeded` for a payload or a list of heads beyond its limit, the errors of ``MessageAttachment`` or
-  ///   ``UserProfile`` for a payload that is none, `nonCanonicalEncoding` for a burn that is none, and what `sign` throws.
+  ///   ``UserProfile`` for a payload that is none, `nonCanonicalEncoding` for a burn or a letter about a key that is none,
+  ///   and what `sign` throws.
   package init(_ fields: Fields, sign: ([UInt8]) throws -> [UInt8]) throws {
     try require(
       fields.payload.count <= Limits.messageBytes && fields.heads.count <= Limits.messageHeads, .limitExceeded)
@@ -73,6 +80,7 @@ package struct MessageBody: Sendable, Equatable {
     attachment = try fields.attachment()
     profile = try fields.profile()
     burned = try fields.burned()
+    zoneKey = try fields.zoneKey()
     signedBytes = fields.bytes
     signature = try sign(signedBytes)
   }
@@ -85,6 +93,7 @@ package struct MessageBody: Sendable, Equatable {
     attachment = try fields.attachment()
     profile = try fields.profile()
     burned = try fields.burned()
+    zoneKey = try fields.zoneKey()
     signedBytes = Array(bytes.prefix(reader.offset))
     signature = Array(try reader.read(count: 64))
     let isPadded = bytes.count == Self.paddedLength(of: reader.offset)
@@ -163,6 +172,14 @@ extension MessageBody.Fields {
       id == MessageID(burning: burned, from: sender, to: recipient)
     else { throw ZDCSecurityError(.nonCanonicalEncoding) }
     return burned
+  }
+
+  fileprivate func zoneKey() throws(ZDCSecurityError) -> ZoneKeyLetter? {
+    guard kind == .keyRequest || kind == .keyAnswer else { return nil }
+    let letter = try ZoneKeyLetter(payload, isAnswer: kind == .keyAnswer)
+    let isWhole = seq == 1 && heads.isEmpty && id == letter.messageID(from: sender, to: recipient)
+    try require(isWhole, .nonCanonicalEncoding)
+    return letter
   }
 
   private static func requireNoTransparency(_ reader: inout ByteReader) throws(ZDCSecurityError) {

@@ -1,5 +1,6 @@
 package import ZDCClientStore
 internal import ZDCProtocol
+internal import ZDCSupport
 
 // The mailbox of the user's inbox.
 
@@ -43,10 +44,13 @@ extension SyncScheduler {
     return round
   }
 
-  /// Returns the zones of which a member has named a head that this device neither has nor has asked for.
+  /// Returns the zones of which a member has named a head that this device neither has nor has asked for, and those whose
+  /// key a member has sent.
   package func zonesBehindMembers() async throws -> [Int64] {
-    try await session.database.asyncRead { [session] transaction in
+    let behind = try await session.database.asyncRead { [session] transaction in
       try MemberHeadStore.zonesToPull(localUser: session.localUser, tree: session.appTreeID, transaction)
     }
+    let readable = session.sentKeys.withLock { Set($0.keys) }
+    return behind + readable.subtracting(behind).sorted()
   }
 }

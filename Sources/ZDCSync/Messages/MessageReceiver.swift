@@ -41,6 +41,12 @@ struct MessageReceiver: Sendable {
     let opened = try await withoutOldProfiles(try await open(envelopes, inbox, &taken), inbox)
     taken.hasMore = !envelopes.isEmpty && (waiting.count > envelopes.count || envelopes.count < names.count)
     guard !opened.isEmpty else { return taken }
+    let letters = opened.filter { $0.zoneKey != nil }
+    guard letters.isEmpty else {
+      try await take(zoneKeys: letters, inbox)
+      taken.hasMore = true
+      return taken
+    }
     let burns = opened.filter { $0.burned != nil }
     guard burns.isEmpty else {
       try await burn(burns, inbox, &taken)

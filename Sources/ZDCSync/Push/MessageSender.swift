@@ -324,11 +324,3 @@ extension DeliveryResult {
     }
   }
 }
-
-extension SyncSession {
-  fileprivate func envelope(_ fields: MessageBody.Fields, _ key: RecipientKey) throws -> MessageEnvelope {
-    let signer = keys.signingKey
-    let body = try MessageBody(fields) { try signer.sign(label: "message", message: $0) }
-    return try MessageEnvelope(sealing: body, encPub: key.encPub)
-  }
-}

@@ -38,6 +38,10 @@ package final class SyncSession: Sendable {
   let retriedFrozen = Locked<Set<Int64>>([])
   /// Zones that began with a split of another one, and that no worker has pulled yet.
   let newZones = Locked<Set<Int64>>([])
+  /// The requests for keys of zones, by zone.
+  let keyRequests = Locked<[Int64: KeyRequestPause]>([:])
+  /// Keys of zones that members have sent. The zones' workers take them, because only these change the zones' rows.
+  let sentKeys = Locked<[Int64: NodeKey]>([:])
 
   init(
     localUser: Int64, localUserID: String, appTreeID: String, database: ZDCDatabaseConnection, api: ServerAPI,
@@ -69,6 +73,22 @@ package final class SyncSession: Sendable {
   package var keys: UserKeys { currentKeys.withLock { $0 } }
 
   package func refreshIdentity() async throws -> UserKeys? { try await fetchIdentity(keys.identity.head) }
+}
+
+extension SyncSession {
+  /// Signs a message and seals it for its recipient.
+  func envelope(_ fields: MessageBody.Fields, _ key: RecipientKey) throws -> MessageEnvelope {
+    let signer = keys.signingKey
+    let body = try MessageBody(fields) { try signer.sign(label: "message", message: $0) }
+    return try MessageEnvelope(sealing: body, encPub: key.encPub)
+  }
+}
+
+/// When a zone's key may be asked for again.
+struct KeyRequestPause: Sendable {
+  var zoneKeyGen: UInt32
+  var count: Int
+  var untilMs: UInt64
 }
 
 extension SyncSession {

@@ -7,8 +7,22 @@ package struct ZoneRotation: Sendable {
   package let commit: ZoneCommit
   package let acl: ZoneACL
   package let grant: Grant
+  /// The grants of other members.
+  package var others: [Grant] = []
   package let root: NodeRecord
   package let key: NodeKey
+
+  /// A member other than the owner.
+  package struct Member: Sendable {
+    package var user: UserID
+    package var encPub: [UInt8]
+    /// The key inside the grant; nil for the zone's.
+    package var granted: NodeKey?
+
+    package init(user: UserID, encPub: [UInt8], granted: NodeKey? = nil) {
+      (self.user, self.encPub, self.granted) = (user, encPub, granted)
+    }
+  }
 }
 
 extension RogueZone {
@@ -18,13 +32,19 @@ extension RogueZone {
   /// - Parameters:
   ///   - encPub: The owner's current encryption key.
   ///   - granted: The key inside the owner's grant, if it is not to be the zone's.
+  ///   - members: The other members that get a grant.
   package func rotation(
-    encPub: [UInt8], granting granted: NodeKey? = nil, spoil: (inout NodeRecord.Fields) -> Void = { _ in }
+    encPub: [UInt8], granting granted: NodeKey? = nil, members: [ZoneRotation.Member] = [],
+    spoil: (inout NodeRecord.Fields) -> Void = { _ in }
   ) throws -> ZoneRotation {
     guard let entry = acl.fields.entry(for: keys.userID) else { throw TestFailure("the owner is not in the list") }
     let (key, keyGen) = (NodeKey.random(), acl.fields.zoneKeyGen + 1)
     let grant = try GrantSealer(zone: zone, zoneKeyGen: keyGen, key: granted ?? key)
       .seal(for: keys.userID, encGen: entry.encGen, encPub: encPub)
+    let others = try members.map { member in
+      try GrantSealer(zone: zone, zoneKeyGen: keyGen, key: member.granted ?? key)
+        .seal(for: member.user, encGen: acl.fields.entry(for: member.user)?.encGen ?? 1, encPub: member.encPub)
+    }
     let history = try KeyHistory(of: acl.fields, key: root.key)
       .adding(KeyHistory.Entry(keyGen: root.record.fields.keyGen, key: root.key))
     let wrap = try history.seal(tree: zone.tree, node: zone.root, key: key, keyGen: keyGen)
@@ -32,8 +52,10 @@ extension RogueZone {
       fields.zoneKeyGen = keyGen
       fields.commitments = key.commitments
       fields.historyWrap = wrap
-      for index in fields.entries.indices where fields.entries[index].user == keys.userID {
-        fields.entries[index].wrapHash = grant.wrapHash
+      for grant in [grant] + others {
+        for index in fields.entries.indices where fields.entries[index].user == grant.user {
+          fields.entries[index].wrapHash = grant.wrapHash
+        }
       }
     }
     let record = Self.record(try RecordSealer.seal(try rootDraft(key: key, keyGen: keyGen)), spoil)
@@ -41,7 +63,7 @@ extension RogueZone {
       .acl(version: list.fields.version, hash: list.hash), .put(ZoneOperation.Put(record)),
     ]
     let commit = try commit(operations) { $0.aclHash = list.hash }
-    return ZoneRotation(commit: commit, acl: list, grant: grant, root: record, key: key)
+    return ZoneRotation(commit: commit, acl: list, grant: grant, others: others, root: record, key: key)
   }
 
   private func rootDraft(key: NodeKey, keyGen: UInt32) throws -> RecordDraft {
@@ -64,7 +86,7 @@ extension RogueWriter {
   }
 
   package func push(_ rotation: ZoneRotation) async throws {
-    try await push(rotation.commit, [rotation.root], acl: rotation.acl, grants: [rotation.grant])
+    try await push(rotation.commit, [rotation.root], acl: rotation.acl, grants: [rotation.grant] + rotation.others)
   }
 
   /// Returns the account's current encryption key.

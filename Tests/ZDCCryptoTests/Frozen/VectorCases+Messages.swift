@@ -86,6 +86,21 @@ extension VectorCases {
     fields.id = MessageID(burning: burned, from: fields.sender, to: fields.recipient)
     (fields.kind, fields.payload) = (.burn, burned.bytes)
     try add("message-burn", "the sender burns a message", exchange, fields)
+    try addZoneKeys(exchange)
+  }
+
+  private mutating func addZoneKeys(_ exchange: Exchange) throws {
+    var fields = world.fields(exchange.sender, exchange.inbox)
+    let key = NodeKey(pattern(32))
+    let zone = ZoneID(tree: exchange.inbox, root: NodeID(fields.id.bytes) ?? .zero)
+    for (kind, key, name) in [
+      (MessageBody.Kind.keyRequest, nil, "message-key-request"), (.keyAnswer, key, "message-key-answer"),
+    ] {
+      let letter = ZoneKeyLetter(zone: zone, zoneKeyGen: 2, key: key)
+      fields.id = letter.messageID(from: fields.sender, to: fields.recipient)
+      (fields.kind, fields.payload) = (kind, letter.payload)
+      try add(name, kind == .keyRequest ? "a request for a zone's key" : "a zone's key", exchange, fields)
+    }
   }
 
   private mutating func addReceivedRecord(_ exchange: Exchange) throws {
@@ -155,7 +170,9 @@ extension VectorCases {
   ) throws {
     let body = try MessageBody(fields, sign: (signer ?? exchange.sender).sign("message"))
     let envelope = try storedEnvelope(name) {
-      let id = fields.kind == .burn ? fields.id : world.fields(exchange.sender, exchange.inbox).id
+      let id =
+        [.burn, .keyRequest, .keyAnswer].contains(fields.kind)
+        ? fields.id : world.fields(exchange.sender, exchange.inbox).id
       let context = MessageEnvelope.context(id: id, recipient: exchange.user, inbox: exchange.inbox, encGen: 1)
       let sealed = try Wrap.wrap(
         to: exchange.key.publicKey, label: "message", context: context, plaintext: body.bytes)
