@@ -129,12 +129,21 @@ struct EndToEndTests {
 
   static func bytes(_ count: Int, seed: UInt8) -> Data {
     var value = UInt64(seed) &* 0x9E37_79B9_7F4A_7C15 | 1
-    return Data(
-      (0..<count).map { _ in
-        value ^= value << 13
-        value ^= value >> 7
-        value ^= value << 17
-        return UInt8(truncatingIfNeeded: value)
-      })
+    // A number for each byte would take seconds for large files, because tests are not optimized.
+    var block = Data(capacity: 4_096)
+    while block.count < 4_096 {
+      value ^= value << 13
+      value ^= value >> 7
+      value ^= value << 17
+      withUnsafeBytes(of: value.littleEndian) { block.append(contentsOf: $0) }
+    }
+    var data = Data(capacity: count + block.count)
+    var number: UInt64 = 0
+    while data.count < count {
+      withUnsafeBytes(of: (value &+ number).littleEndian) { block.replaceSubrange(0..<8, with: $0) }
+      data.append(block)
+      number += 1
+    }
+    return data.prefix(count)
   }
 }
