@@ -35,7 +35,8 @@ package struct GraftStore {
     }
   }
 
-  /// Whether the user leaves the zone: it has no nodes any more, and is followed until the log says that they left.
+  /// Whether the user leaves the zone: it has no nodes any more, and is followed until the log says that they left, or
+  /// the server has ended the membership in a zone whose owner has closed their account.
   package func isLeft(zone: Int64) throws -> Bool {
     let statement = try transaction.database.cachedStatement(sql: "SELECT 1 FROM zdc_left_zone WHERE zone = ?")
     return try Int.fetchOne(statement, arguments: [zone]) != nil
@@ -152,9 +153,11 @@ package struct GraftChange {
       }
       try transaction.nodes.deleteSubtree(of: root.id)
     }
-    // Where the owner has closed their account, the access list cannot change any more.
-    guard zone.ownerAccount == .open, zone.head?.acl.fields.entry(for: user) != nil else { return try remove(zone) }
+    guard zone.head?.acl.fields.entry(for: user) != nil else { return try remove(zone) }
     try empty(zone)
+    // Where the owner has closed their account, the access list cannot change any more. The engine ends the membership
+    // on the server, and removes the zone.
+    guard zone.ownerAccount == .open else { return transaction.signal(.queue(localUser: localUser)) }
     var operation = OperationRow(
       uuid: UUIDv7.make(atMs: now), zone: id, kind: .changeList, node: nil, nodeUUID: UUIDv7.make(atMs: now),
       nodeID: zone.zone.root, createdMs: now)

@@ -123,11 +123,14 @@ package final class ZoneStore: TransactionCache {
     return zones
   }
 
-  /// Zones of owners whose account is not known to be closed, or whose closed account the app has not accepted yet.
+  /// Zones of owners whose account is not known to be closed, or whose closed account the app has not accepted yet, and
+  /// zones that the user leaves.
   package func ofOwners(localUser: Int64) throws -> [ZoneRow] {
-    try fetchAll(
-      "WHERE localUser = ? AND owner IS NOT NULL AND ownerAccount <> ? ORDER BY id",
-      [localUser, ZoneRow.OwnerAccount.closedAndReported.rawValue])
+    let condition = """
+      WHERE localUser = ? AND owner IS NOT NULL
+      AND (ownerAccount <> ? OR id IN (SELECT zone FROM zdc_left_zone)) ORDER BY id
+      """
+    return try fetchAll(condition, [localUser, ZoneRow.OwnerAccount.closedAndReported.rawValue])
   }
 
   /// The user's own zones with nodes that may have keys from before a removal, with the generation of the zone's key.

@@ -67,6 +67,11 @@ extension SyncScheduler {
     var due: [Int64] = []
     for (zone, known) in try await known() {
       let (worker, status) = (worker(zone.id), named[zone.zone])
+      if status == nil, zone.ownerAccount != .open {
+        // The server has removed the zone with its owner's account. What is on this device stays.
+        await worker.handle(.headNamed(isKnown: true))
+        continue
+      }
       // A requested list may be older than an event.
       let isDue = await worker.state.needsPull
       if !isOnRequest || !isDue { await worker.note(status, known: known) }

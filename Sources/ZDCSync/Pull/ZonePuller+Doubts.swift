@@ -151,6 +151,7 @@ extension ZonePuller {
     } catch let error as ServerError where error.code == .notFound {
       // Another user's zone may be out of reach for many reasons. Only a signed list says that access has ended.
       if row.isUnread, try await pointer() != nil { throw UnreachableBranch() }
+      if try await isOwnerClosed(row) { throw RemovedBranch() }
       guard row.owner == nil, HeadRules.isAccountMissing(owner: row.head?.acl.fields.owner, user: session.user) else {
         throw error
       }
@@ -158,6 +159,13 @@ extension ZonePuller {
     } catch let error as ZDCSecurityError {
       throw Doubt(error.with(zone: row.zone), isSigned: false)
     }
+  }
+
+  /// Returns whether the owner of another user's zone has closed their account: the server removes the zone after 30 days.
+  private func isOwnerClosed(_ row: ZoneRow) async throws -> Bool {
+    guard let owner = row.owner else { return false }
+    if row.ownerAccount != .open { return true }
+    return try await OwnerCheck(session: session).confirm(owner)
   }
 
   /// Compares the head with the one that another device of the account has verified.
@@ -201,6 +209,8 @@ extension ZonePuller {
       return try await body()
     } catch is UnreachableBranch {
       return try await unreachable()
+    } catch is RemovedBranch {
+      return Pulled()
     } catch let error as ZDCSecurityError where !HeadRules.isAboutLog(error.code) {
       let isNew = try await session.database.asyncReadWrite { [session, zone] transaction in
         guard try transaction.lastSecurityEvent(zone: zone)?.code != error.code else { return false }

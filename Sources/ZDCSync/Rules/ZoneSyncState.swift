@@ -83,8 +83,8 @@ package struct ZoneSyncState: Sendable {
   private var replacedKeyGen: UInt32 = 0
   /// When the next commit that replaces old keys is due.
   private var oldKeysDue: ContinuousClock.Instant?
-  /// The growing pauses of attempts whose nodes with old keys could not be put.
-  private var blockedKeys = Backoff()
+  /// The number of attempts in a row whose nodes with old keys could not be put.
+  private var blockedKeys = 0
 
   /// A server that refuses this many nodes in a row refuses everything.
   static let mostRefusals = 8
@@ -241,22 +241,23 @@ extension ZoneSyncState {
 
   private mutating func oldKeysReplaced(now: ContinuousClock.Instant) -> [Action] {
     oldKeysDue = now + Self.pauseBetweenKeys
-    blockedKeys.reset()
+    blockedKeys = 0
     return [.wake(in: Self.pauseBetweenKeys)]
   }
 
   /// Tries again for as long as the nodes cannot be put, for example because their newest records are still being
-  /// pulled, or the zone is frozen. A removal is complete only when no old keys are left. An attempt reads only the
-  /// database.
+  /// pulled, or the zone's key is missing. A removal is complete only when no old keys are left. The pauses grow up to an
+  /// hour, because this may last for days and each attempt wakes the device. Nothing is tried while the zone is frozen.
   private mutating func oldKeysLeft(
     _ keyGen: UInt32, areBlocked: Bool, now: ContinuousClock.Instant, random: Double
   ) -> [Action] {
     guard areBlocked else {
       (replacedKeyGen, oldKeysDue) = (keyGen, nil)
-      blockedKeys.reset()
+      blockedKeys = 0
       return []
     }
-    let wait = Duration.milliseconds(Int64(blockedKeys.next(random: random)))
+    blockedKeys += 1
+    let wait = Duration.milliseconds(Int64(Backoff.pause(losses: blockedKeys, random: random)))
     return replaceOldKeys(at: now, after: wait, random: random)
   }
 
@@ -287,3 +288,7 @@ struct Pause: Sendable {
 /// The invitation may have come before the access, or its sender had no right to give it, or the server hides the
 /// branch. The answer proves none of them (K-14).
 struct UnreachableBranch: Error {}
+
+/// The server has removed a branch with the account of its owner, whose identity chain says that the account is closed.
+/// What is on this device stays.
+struct RemovedBranch: Error {}

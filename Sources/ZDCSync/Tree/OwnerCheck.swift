@@ -1,4 +1,5 @@
 internal import ZDCAccounts
+internal import ZDCClientAPI
 internal import ZDCClientStore
 internal import ZDCProtocol
 internal import ZDCSupport
@@ -18,8 +19,9 @@ struct OwnerCheck: Sendable {
   func runIfDue() async throws {
     let (owners, due) = try await session.database.asyncRead { [session] transaction in
       let owners = Set(try transaction.zones.ofOwners(localUser: session.localUser).compactMap(\.owner))
+      let open = owners.filter { transaction.user(id: $0.text)?.identity != .closed }
       let now = session.now()
-      return (owners, try transaction.users.due(owners, since: now - min(Self.intervalMs, now)))
+      return (owners, try transaction.users.due(open, since: now - min(Self.intervalMs, now)))
     }
     guard !owners.isEmpty else { return }
     if !due.isEmpty { try await refresh(due) }
@@ -48,13 +50,30 @@ struct OwnerCheck: Sendable {
   }
 
   private func settle() async throws {
-    let zones = try await session.database.asyncRead { [session] transaction in
-      try transaction.zones.ofOwners(localUser: session.localUser)
-        .filter { $0.owner.map { transaction.user(id: $0.text)?.identity == .closed } ?? false }.map(\.id)
+    let (kept, left) = try await session.database.asyncRead { [session] transaction in
+      let closed = try transaction.zones.ofOwners(localUser: session.localUser).filter {
+        $0.owner.map { transaction.user(id: $0.text)?.identity == .closed } ?? false
+      }
+      let left = try closed.filter { try transaction.grafts.isLeft(zone: $0.id) }
+      return (closed.map(\.id).filter { !left.map(\.id).contains($0) }, left)
     }
-    guard !zones.isEmpty else { return }
-    _ = try await session.writeNotifyingDelegate { [session] transaction in
-      for zone in zones { try ClosedOwner(session: session, zone: zone, transaction: transaction).settle() }
+    if !kept.isEmpty {
+      _ = try await session.writeNotifyingDelegate { [session] transaction in
+        for zone in kept { try ClosedOwner(session: session, zone: zone, transaction: transaction).settle() }
+      }
+    }
+    for zone in left { try await leave(zone) }
+  }
+
+  /// Ends the membership in a zone that the user leaves: the list that would confirm it cannot come.
+  private func leave(_ zone: ZoneRow) async throws {
+    try await session.api.forgetZone(zone.zone)
+    try await session.database.asyncReadWrite { [session] transaction in
+      // The user may have come back in the meantime.
+      guard try transaction.grafts.isLeft(zone: zone.id), let row = try transaction.zones.zone(id: zone.id) else {
+        return
+      }
+      try GraftChange(transaction, localUser: session.localUser, user: session.user).remove(row)
     }
   }
 }
@@ -68,9 +87,6 @@ private struct ClosedOwner {
 
   func settle() throws {
     guard let row = try transaction.zones.zone(id: zone) else { return }
-    let grafts = GraftChange(transaction, localUser: session.localUser, user: session.user)
-    // Nothing is left to wait for: the list that would confirm it cannot come.
-    if try transaction.grafts.isLeft(zone: zone) { return try grafts.remove(row) }
     if row.ownerAccount == .open { try end() }
     try report()
   }

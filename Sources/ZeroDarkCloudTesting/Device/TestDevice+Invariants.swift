@@ -19,7 +19,7 @@ extension TestDevice {
   }
 
   /// Finds log nodes without a node. A node that this device deletes is missing until the deletion is sent, and the copy of
-  /// a node whose move is interrupted until it resumes. Apps do not see the nodes of profiles.
+  /// a node whose move is interrupted until it resumes. Apps do not see the nodes of profiles, and a zone that the user leaves has none.
   private static func lostNodes(_ db: Database) throws -> [String] {
     try String.fetchAll(
       db,
@@ -35,6 +35,7 @@ extension TestDevice {
         AND (l.zone, l.node) NOT IN (SELECT zone, node FROM deleted)
         AND NOT EXISTS (SELECT 1 FROM zdc_moved m WHERE m.copyZone = l.zone AND m.copyID = l.node AND m.isHeld = 1)
         AND NOT EXISTS (SELECT 1 FROM zdc_profile p WHERE p.node = l.node)
+        AND l.zone NOT IN (SELECT zone FROM zdc_left_zone)
         """)
   }
 

@@ -115,6 +115,84 @@ struct ClosedOwnerTests {
     }
   }
 
+  @Test("the guest deletes the graft: the server ends the membership, also if its answer is lost")
+  func theServerEndsTheMembership() async throws {
+    try await Self.run { alice, bob, phone, world in
+      try await Self.close(alice)
+      try await bob.edit("/Groceries/D", "too late")
+      try await bob.sync()
+      let before = try await bob.api.zones(since: nil).zones.count
+      bob.network.fail(.loseResponse, "DELETE", Routes.membership)
+      try await bob.delete("/Groceries")
+      for _ in 0..<3 { try await bob.sync() }
+      #expect(try await bob.api.zones(since: nil).zones.count == before - 1)
+      #expect(bob.network.count("DELETE", Routes.membership) == 2)
+      // The phone asks for the owner's chain before it would end the membership itself.
+      try await phone.sync()
+      world.clock.advance(by: .seconds(86_401))
+      try await world.settle(bob, phone)
+    }
+  }
+
+  /// - the server removes the account, 30 days after its owner has closed it
+  /// => guests keep what they have and read it, whether they have synced in the meantime or not; their devices report no
+  ///   error, and neither a sync nor a running engine asks for the branch again
+  @Test(arguments: [true, false]) func theServerRemovesTheAccount(isKnown: Bool) async throws {
+    try await Self.run { alice, bob, phone, world in
+      world.skipsComparison()
+      try await phone.download()
+      try await Self.close(alice)
+      if isKnown {
+        world.clock.advance(by: .seconds(2 * 86_400))
+        for device in [bob, phone] { try await device.sync() }
+      }
+      world.clock.advance(by: .seconds(31 * 86_400))
+      try await world.server.collect()
+      for device in [bob, phone] {
+        device.network.resetCounts()
+        for _ in 0..<3 { try await device.sync() }
+        #expect(Self.conflicts(device) == [Self.report])
+        #expect(device.network.count("GET", Routes.zoneCommits) == 0)
+        #expect(try await device.tree(versions: false).contains("/Groceries"))
+        let state = try await device.syncManager.syncState(forLocalUserID: try device.localUserID)
+        #expect(state.stalledZones.isEmpty && state.frozenZones.isEmpty && state.lastError == nil)
+      }
+      #expect(try await phone.content(of: "/Groceries/D")?.data == Data("milk".utf8))
+      phone.engineClock = world.clock.engineClock
+      try await phone.relaunch()
+      phone.network.resetCounts()
+      try await phone.whileRunning {
+        for _ in 0..<60 { world.clock.advance(by: .seconds(60)) }
+        try await bob.create("/own/other")
+        try await bob.sync()
+        await phone.recorder.wait(for: "new /own/other")
+      }
+      #expect(phone.network.count("GET", Routes.zoneCommits) <= 1)
+      try await bob.delete("/Groceries")
+      try await bob.sync()
+      try await world.settle(bob, phone)
+      for device in [bob, phone] { #expect(try await device.tree(versions: false).contains("/Groceries") == false) }
+    }
+  }
+
+  /// - the server answers that there is no such branch, before a device has read the owner's chain
+  /// => the device asks for the chain, and reports no error of the branch
+  @Test func aBranchThatIsGone_makesTheGuestAskForTheOwnersChain() async throws {
+    try await Self.run { alice, bob, _, world in
+      world.skipsComparison()
+      try await Self.close(alice)
+      world.clock.advance(by: .seconds(31 * 86_400))
+      try await world.server.collect()
+      bob.network.resetCounts()
+      bob.network.fail(.answer(status: 503, code: "shuttingDown"), "POST", Routes.chains)
+      try await bob.sync()
+      #expect(Self.conflicts(bob) == [Self.report])
+      #expect(bob.network.count("GET", Routes.zoneCommits) == 1)
+      for _ in 0..<2 { try await bob.sync() }
+      #expect(bob.network.count("GET", Routes.zoneCommits) == 1)
+    }
+  }
+
   @Test("the app's error: it is called again")
   func anAppThatThrows() async throws {
     struct Refused: Error {}

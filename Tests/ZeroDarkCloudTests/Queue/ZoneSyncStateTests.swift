@@ -95,12 +95,16 @@ import ZDCProtocol
     #expect(state.isKeyReplacementDue(now: start + pause))
     #expect(waits(take(.oldKeysReplaced)) == [.seconds(1)])
     #expect(!state.isKeyReplacementDue(now: start) && state.isKeyReplacementDue(now: start + .seconds(1)))
-    // Nodes that cannot be put now, which may last for days, do not end the attempts.
+    // Nodes that cannot be put now, which may last for days, do not end the attempts. Their pauses grow up to an hour.
+    var pauses: [Duration] = []
     for _ in 0..<1_000 {
       let pause = try #require(waits(take(.oldKeysLeft(2, areBlocked: true))).first)
-      #expect((.seconds(10) ... .seconds(120)).contains(pause))
       #expect(!state.isKeyReplacementDue(now: start) && state.isKeyReplacementDue(now: start + pause))
+      pauses.append(pause)
     }
+    #expect((.seconds(10) ... .seconds(60)).contains(pauses[0]))
+    #expect(zip(pauses, pauses.dropFirst()).allSatisfy { $0 <= $1 })
+    #expect(pauses[10...].allSatisfy { (.seconds(1_800) ... .seconds(3_660)).contains($0) })
     _ = take(.oldKeysLeft(2, areBlocked: false))
     #expect(take(.keyRaised(2)).isEmpty && !state.isKeyReplacementDue(now: start + .seconds(600)))
     #expect(!take(.keyRaised(3)).isEmpty)
