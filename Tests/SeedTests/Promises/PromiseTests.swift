@@ -22,6 +22,11 @@ import Testing
     }
   }
 
+  @Test func everyPromiseIsKept() {
+    let due = PromiseGroup.all.flatMap(\.rows).filter { $0.work != nil }.map(\.id)
+    #expect(due == [])
+  }
+
   /// A row may be pending, but not absent.
   @Test func noRowIsLeftOut() {
     for group in PromiseGroup.all {
