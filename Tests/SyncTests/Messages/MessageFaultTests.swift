@@ -1,3 +1,4 @@
+import Synchronization
 import Testing
 import ZDCProtocol
 import ZeroDarkCloudTesting
@@ -69,6 +70,62 @@ struct MessageFaultTests {
       #expect(pair.alice.recorder.take().filter { $0 == "sent hello" }.count == 2)
       try await pair.bob.sync()
       #expect(try await pair.bob.messages(from: pair.alice) == ["alice: hello"])
+    }
+  }
+
+  // MARK: Dependencies
+
+  enum ListFault: CaseIterable, Sendable {
+    case delayed, refused, lostRequest, lostAnswer
+    /// The server goes back to the time before the list, whose answer was lost.
+    case rewound
+  }
+
+  /// - the server delays, refuses or loses the commit of an access list, or is rewound after it
+  /// => the invitation that depends on it is not sent before the list is in force, arrives once, and the tree can be read
+  @Test(arguments: ListFault.allCases) func anInvitation_waitsUntilTheListIsInForce(fault: ListFault) async throws {
+    try await TestWorld.run { world in
+      let pair = try await Pair(world)
+      let (alice, bob) = (pair.alice, pair.bob)
+      try await alice.create("/list", "milk")
+      try await alice.sync()
+      let backup = fault == .rewound ? try await world.server.backup() : nil
+      for device in [alice, bob] { await device.network.renewConnections() }
+      let offers = Mutex<[Int]>([])
+      let look = Fault.before {
+        let count = try await bob.syncManager.offeredTrees(forLocalUserID: try bob.localUserID).count
+        offers.withLock { $0.append(count) }
+      }
+      alice.network.fail(look, "POST", Routes.messages, times: 20)
+      Self.strike(fault, alice, world.clock)
+      try await alice.send("join", to: bob, after: try await alice.share(with: bob))
+      _ = try? await alice.sync()
+      if let backup {
+        try await world.server.restore(backup)
+        for device in [alice, bob] { await device.network.renewConnections() }
+      }
+      for _ in 0..<6 where try await alice.queueCount() > 0 {
+        world.clock.advance(by: .seconds(600))
+        _ = try? await alice.sync()
+      }
+      #expect(offers.withLock { !$0.isEmpty && $0.allSatisfy { $0 == 1 } }, "\(offers.withLock { $0 })")
+      #expect(alice.recorder.take().count { $0 == "sent join" } == 1)
+      try await bob.sync()
+      #expect(try await bob.messages(from: alice) == ["alice: join"])
+      try await bob.accept(alice)
+      #expect(try await bob.tree(of: alice)?.hasPrefix("/list") == true)
+      alice.network.restoreNetwork()
+    }
+  }
+
+  private static func strike(_ fault: ListFault, _ device: TestDevice, _ clock: ManualClock) {
+    let (network, route) = (device.network, Routes.commits)
+    switch fault {
+    case .delayed: network.fail(.before { clock.advance(by: .seconds(3_600)) }, "POST", route, times: 3)
+    case .refused: network.fail(.answer(status: 503, code: "shuttingDown"), "POST", route, times: 3)
+    case .lostRequest: network.fail(.loseRequest, "POST", route, times: 3)
+    case .lostAnswer: network.fail(.loseResponse, "POST", route, times: 3)
+    case .rewound: network.fail(.loseResponse, "POST", route, times: 2)
     }
   }
 }

@@ -71,6 +71,37 @@ struct GraftAttackTests {
     }
   }
 
+  @Test(
+    "G-5: a new device is shown an older log than the one that the user has accepted: it shows nothing until it has that"
+  )
+  func anOlderLog() async throws {
+    try await TestWorld.run { world in
+      let invited = try await Invited(world)
+      let (alice, bob, old) = (invited.alice, invited.bob, invited.invite.cloudPath.target)
+      try await alice.edit("/Groceries/D", "oat milk")
+      try await alice.sync()
+      try await bob.graft("/Groceries", try await alice.invite("/Groceries"), from: alice)
+      try await world.settle(bob, alice)
+      let hostile = HostileServer(world.server)
+      hostile.tell(.head(old.zone, seq: old.seq, hash: old.head), to: "tablet")
+      hostile.tell(
+        .withhold(.commit) { item in
+          item.commit.map { $0.fields.zone == old.zone && $0.fields.seq > old.seq } ?? false
+        }, to: "tablet")
+      let tablet = try await TestDevice("tablet", server: world.server, clock: world.clock, through: hostile)
+      try await tablet.login(words: try #require(world.words(of: "bob")))
+      for _ in 0..<2 {
+        let error = await #expect(throws: ZDCSecurityError.self) { try await tablet.sync() }
+        #expect(error?.code == .inviteHeadMismatch)
+        #expect(try await tablet.branch("/Groceries") == "")
+      }
+      hostile.stopTampering()
+      try await TestWorld.settle([tablet])
+      #expect(try await tablet.branch("/Groceries") == bob.branch("/Groceries"))
+      try await tablet.close()
+    }
+  }
+
   @Test("G-4: another beginning than the invitation names is another zone")
   func anotherGenesis() async throws {
     try await TestWorld.run { world in
