@@ -8,6 +8,8 @@ final class BenchApp: ZeroDarkCloudDelegate {
   let pushed = Tally()
   let discovered = Tally()
   let modified = Tally()
+  /// Recipients of messages who were served.
+  let sent = Tally()
   private let nodes = Mutex<[ZDCNode]>([])
   private let content: ZDCData
   private let thumbnail: Data?
@@ -30,6 +32,10 @@ final class BenchApp: ZeroDarkCloudDelegate {
 
   func didPushNodeData(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction) {
     pushed.add()
+  }
+
+  func didSendMessage(_ message: ZDCNode, toRecipient recipient: ZDCUser, transaction: ZDCReadWriteTransaction) {
+    sent.add()
   }
 
   func didDiscoverNewNode(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction) {

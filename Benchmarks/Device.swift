@@ -58,14 +58,14 @@ struct Device {
     }
   }
 
-  /// Creates nodes below the trunk, all in one transaction.
-  func create(_ names: [String], user: String) async throws {
+  /// Creates nodes below the trunk or a folder, all in one transaction.
+  func create(_ names: [String], below folder: [String] = [], user: String) async throws {
     let zdc = zdc
     try await zdc.databaseManager?.rwDatabaseConnection.asyncReadWrite { transaction in
       guard let cloud = zdc.cloudTransaction(transaction, forLocalUserID: user) else {
         throw BenchError("no such user")
       }
-      for name in names { try cloud.createNode(withPath: ZDCTreesystemPath(pathComponents: [name])) }
+      for name in names { try cloud.createNode(withPath: ZDCTreesystemPath(pathComponents: folder + [name])) }
     }
   }
 

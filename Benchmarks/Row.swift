@@ -51,6 +51,18 @@ struct Row: Sendable {
     Row(
       id: "hostile-50", title: "50 devices beside a hostile account and host, p99", unit: "ms", reach: .ratioAtMost(3)),
     Row(id: "contend-10", title: "commits of ten devices into one zone", unit: "/s", reach: .atLeast(0)),
+    Row(id: "message-1", title: "message to 1 user until it is announced, p50", unit: "ms", reach: .atMost(100)),
+    Row(id: "message-1-requests", title: "… requests of its sender", unit: "", reach: .atMost(5)),
+    Row(id: "message-1-wire", title: "… bytes of its sender, both ways", unit: "KiB", reach: .atMost(20)),
+    Row(id: "message-10", title: "message to 10 users until all announce it, p50", unit: "ms", reach: .atMost(250)),
+    Row(id: "message-10-requests", title: "… requests of its sender", unit: "", reach: .atMost(5)),
+    Row(id: "message-10-wire", title: "… bytes of its sender, both ways", unit: "KiB", reach: .atMost(60)),
+    Row(id: "message-100", title: "message to 100 users until all announce it, p50", unit: "ms", reach: .atMost(2_000)),
+    Row(id: "message-100-requests", title: "… requests of its sender", unit: "", reach: .atMost(5)),
+    Row(id: "message-100-wire", title: "… bytes of its sender, both ways", unit: "KiB", reach: .atMost(500)),
+    Row(id: "graft-100k", title: "a branch of 100,000 nodes, grafted", unit: "s", reach: .ratioAtMost(1.5)),
+    Row(id: "graft-100k-requests", title: "… requests of the guest", unit: "", reach: .atMost(150)),
+    Row(id: "graft-100k-wire", title: "… bytes for each node, both ways", unit: "B", reach: .atMost(1_300)),
     Row(id: "start-server", title: "start of the server to its first answer", unit: "s", reach: .atMost(0.3)),
     Row(id: "ls-10k", title: "zdc ls of 10,000 nodes", unit: "s", reach: .atMost(0.2)),
   ]
@@ -81,6 +93,12 @@ struct RowGroup: Sendable {
     RowGroup(ids: ["devices-200-p50", "devices-200"]) { try await $0.manyDevices() },
     RowGroup(ids: ["hostile-50"]) { try await $0.hostileLoad() },
     RowGroup(ids: ["contend-10"]) { try await $0.contention() },
+    RowGroup(
+      ids: [1, 10, 100].flatMap { ["message-\($0)", "message-\($0)-requests", "message-\($0)-wire"] }
+    ) { try await $0.messages() },
+    RowGroup(
+      ids: ["graft-100k", "graft-100k-requests", "graft-100k-wire"], disk: { UInt64($0.graftedNodes) * 20_000 }
+    ) { try await $0.graft() },
     RowGroup(ids: ["start-server"]) { try await $0.serverStart() },
     RowGroup(ids: ["ls-10k"]) { try await $0.list() },
   ]

@@ -30,11 +30,15 @@ struct Measure: AsyncParsableCommand {
   @Option(help: ArgumentHelp("Also write the figures to this file, as JSON.", valueName: "file"))
   var json: String?
 
+  @Option(help: ArgumentHelp("Size of the branch in the rows graft-100k.", valueName: "nodes"))
+  var graftedNodes: Int?
+
   @Flag(help: "List the rows and measure nothing.")
   var list = false
 
   func validate() throws {
     let unknown = only.filter { id in !Row.all.contains { $0.id == id } }
+    guard graftedNodes ?? 1 > 0 else { throw ValidationError("--grafted-nodes is at least 1") }
     guard unknown.isEmpty else { throw ValidationError("no such row: \(unknown.joined(separator: ", "))") }
   }
 
@@ -46,7 +50,9 @@ struct Measure: AsyncParsableCommand {
     let folder = try TemporaryFolder()
     defer { folder.remove() }
     let wanted = only.isEmpty ? Set(Row.all.map(\.id)) : Set(only)
-    let outcome = await measure(Bench(folder: folder.url, scale: quick ? .quick : .full), wanted)
+    var scale = quick ? Scale.quick : .full
+    if let graftedNodes { scale.graftedNodes = graftedNodes }
+    let outcome = await measure(Bench(folder: folder.url, scale: scale), wanted)
     print(Table(figures: outcome.figures, skipped: outcome.skipped, failed: outcome.failed).text)
     if let json { try Report(outcome.figures).write(to: URL(fileURLWithPath: json)) }
     guard outcome.failed.isEmpty else { throw ExitCode(1) }
