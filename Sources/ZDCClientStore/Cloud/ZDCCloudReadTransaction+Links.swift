@@ -24,7 +24,7 @@ extension ZDCCloudReadTransaction {
       if let removed = transaction.cloudState.removedLinks.first(where: { $0.nodeUUID == nodeID }) {
         return (removed.collection, removed.key)
       }
-      return try row(nodeID).flatMap { try transaction.links.link(ofNode: $0.id) }
+      return try transaction.links.link(ofNode: nodeID, localUser: localUser, appTreeID: treeID)
     } ?? nil
   }
 

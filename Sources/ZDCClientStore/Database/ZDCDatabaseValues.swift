@@ -50,12 +50,12 @@ extension ZDCDatabaseConnection {
   /// }
   /// ```
   ///
-  /// It tracks the tables that `body` reads: objects, nodes, links, the queue and the app's own tables. Commits of
-  /// another process count too, within about 200 milliseconds. Consecutive equal values are delivered once. A slow
-  /// consumer gets the newest value, and never misses the last one.
+  /// `body` may read everything: objects, nodes, links, the queue and the app's own tables. Commits of another process
+  /// count too, within about 200 milliseconds. Consecutive equal values are delivered once. A slow consumer gets the
+  /// newest value, and never misses the last one.
   ///
-  /// - Parameter body: Runs on a database queue, once now and once for each commit to the tables that it reads. It
-  ///   should be quick.
+  /// - Parameter body: Runs on a database queue, beside writers: now, and again after commits. All commits during a run
+  ///   cause one more.
   public func values<T: Sendable & Equatable>(
     of body: @escaping @Sendable (ZDCReadTransaction) throws -> T
   ) -> ZDCDatabaseValues<T> {
@@ -74,10 +74,11 @@ extension ZDCDatabaseConnection {
   public func observe<T: Sendable & Equatable>(
     _ body: @escaping @Sendable (ZDCReadTransaction) throws -> T
   ) -> AsyncThrowingStream<T, any Error> {
-    stream(ValueObservation.tracking { try self.run(body, $0) })
+    // GRDB follows what a body reads only on the writer's queue. The next write would wait for the body each time.
+    stream(ValueObservation.tracking(regions: [DatabaseRegion.fullDatabase], fetch: { try self.run(body, $0) }))
   }
 
-  /// Like `observe`, for a body that reads a lot: it always runs concurrently with the writer, never on it.
+  /// Like `observe`, for a body that need not run after each commit.
   ///
   /// - Parameter tables: All tables that `body` reads; others are not tracked.
   package func observe<T: Sendable & Equatable>(

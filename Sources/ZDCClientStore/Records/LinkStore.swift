@@ -26,6 +26,17 @@ package final class LinkStore {
     return try open(try row.requiredBytes(0), node: node)
   }
 
+  /// The link of a node of that tree. Opens nothing but the link.
+  package func link(
+    ofNode uuid: String, localUser: Int64, appTreeID: String
+  ) throws -> (collection: String, key: String)? {
+    let query = """
+      SELECT l.node, l.sealed FROM zdc_node n JOIN zdc_zone z ON z.id = n.zone JOIN zdc_link l ON l.node = n.id
+      WHERE n.uuid = ? AND z.localUser = ? AND z.appTreeID = ?
+      """
+    return try db.firstRow(query, [uuid, localUser, appTreeID]) { try open(try $0.requiredBytes(1), node: $0[0]) }
+  }
+
   package func node(localUser: Int64, rowKey: [UInt8]) throws -> Int64? {
     let statement = try db.cachedStatement(sql: "SELECT node FROM zdc_link WHERE localUser = ? AND rowKey = ?")
     return try Int64.fetchOne(statement, arguments: [localUser, Data(rowKey)])

@@ -273,6 +273,6 @@ import ZDCTreesystem
   }
 }
 
-private final class StatementCounter {
+final class StatementCounter {
   var count = 0
 }

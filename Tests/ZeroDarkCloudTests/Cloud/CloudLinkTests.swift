@@ -38,6 +38,18 @@ import ZDCTreesystem
     }
   }
 
+  @Test func linkedObject_takesOneStatementForTheLink_andOneForTheObject() async throws {
+    try await linked()
+    try await device.read { cloud in
+      let id = try cloud.at("/a").uuid
+      let counter = StatementCounter()
+      cloud.transaction.database.trace { _ in counter.count += 1 }
+      #expect(cloud.linkedObject(forNodeID: id) is Note)
+      cloud.transaction.database.trace(options: [])
+      #expect(counter.count == 2)
+    }
+  }
+
   @Test func linksAreOneToOne() async throws {
     try await linked()
     try await device.create("/b")

@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import Testing
 import ZDCTreesystem
 
@@ -58,6 +59,22 @@ import ZDCTreesystem
     while seen.last != 200 { seen.append(try #require(try await values.next())) }
     #expect(seen == seen.sorted())
     #expect(Set(seen).count == seen.count)
+  }
+
+  @Test func writersNeverWaitForABody() async throws {
+    let writable = Mutex(0)
+    let counts = ui.values(of: { transaction in
+      if !transaction.database.configuration.readonly { writable.withLock { $0 += 1 } }
+      return try transaction.numberOfKeys(inCollection: "notes")
+    })
+    var values = counts.makeAsyncIterator()
+    #expect(try await values.next() == 0)
+    try await manager.put(Note(title: "a"), "1")
+    #expect(try await values.next() == 1)
+    let before = writable.withLock { $0 }  // the beginning of an observation needs one run in the writer's queue
+    try await manager.put(Note(title: "b"), "2")
+    #expect(try await values.next() == 2)
+    #expect(writable.withLock { $0 } == before)
   }
 
   @Test func eachLoop_isAnIndependentObservation_andLeavingItEndsIt() async throws {
