@@ -1,3 +1,5 @@
+import GRDB
+import Synchronization
 import Testing
 import ZDCCrypto
 import ZDCProtocol
@@ -20,6 +22,32 @@ import ZeroDarkCloudTesting
         try await a.edit("/f", "2")
         try await a.sync()
         await b.recorder.wait(for: "modified data /f")
+        #expect(b.network.counts() == "")
+      }
+    }
+  }
+
+  /// - a commit changes a folder and a node in it, and adds another
+  /// => one transaction, and no request; a parent comes before its children
+  @Test func aFewChangesOnA_takeOneTransactionOnB() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      try await a.create("/list", "1")
+      try await a.create("/list/x", "1")
+      try await a.sync()
+      try await b.whileRunning {
+        await b.recorder.wait(for: "new /list/x")
+        let commits = NodeCommits()
+        try await b.write { transaction, _ in transaction.database.add(transactionObserver: commits) }
+        b.network.resetCounts()
+        try await a.edit("/list/x", "2")
+        try await a.edit("/list", "2")
+        try await a.create("/list/y", "1")
+        #expect(try await a.push().commits == 1)
+        for line in ["modified data /list", "modified data /list/x", "new /list/y"] { await b.recorder.wait(for: line) }
+        try await b.write { _, _ in }  // after the transaction that has called the delegate
+        #expect(commits.count == 1)
         #expect(b.network.counts() == "")
       }
     }
@@ -161,4 +189,26 @@ extension TestDevice {
   func waitUntilQueueIsEmpty() async throws {
     while try await queueCount() > 0 { await Task.yield() }
   }
+}
+
+/// Counts the commits that change nodes, also those that only the verified log has.
+private final class NodeCommits: TransactionObserver, Sendable {
+  private let state = Mutex((count: 0, isNode: false))
+
+  var count: Int { state.withLock { $0.count } }
+
+  func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool {
+    ["zdc_node", "zdc_leaf"].contains(eventKind.tableName)
+  }
+
+  func databaseDidChange(with event: DatabaseEvent) { state.withLock { $0.isNode = true } }
+
+  func databaseDidCommit(_ db: Database) {
+    state.withLock { state in
+      if state.isNode { state.count += 1 }
+      state.isNode = false
+    }
+  }
+
+  func databaseDidRollback(_ db: Database) { state.withLock { $0.isNode = false } }
 }

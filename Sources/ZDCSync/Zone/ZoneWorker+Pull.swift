@@ -123,7 +123,7 @@ extension ZoneWorker {
 
   /// - Returns: Nil for an event that needs more than one transaction.
   private func applyDirectly(_ event: HeadEvent) async throws -> TakenEvent? {
-    guard let taker = SingleChangeFastPath(event, session: session) else { return nil }
+    guard let taker = EventFastPath(event, session: session) else { return nil }
     do {
       let (outcome, refusal) = try await session.writeNotifyingDelegate { try taker.take(in: $0) }
       guard case .applied(let summary, let isDrained) = outcome else { return .known }
@@ -131,7 +131,7 @@ extension ZoneWorker {
       session.events.post { .pullStarted(localUserID: $0) }
       session.activity.foundChanges()
       return .pulled(ZonePuller.Pulled(summary: summary, refusal: refusal), isDrained: isDrained)
-    } catch is SingleChangeFastPath.NotEligible {
+    } catch is EventFastPath.NotEligible {
       return nil
     } catch is ZDCSecurityError {
       // The puller encounters the same error and handles it.
