@@ -5,6 +5,7 @@ extension String {
   /// bidirectional overrides could make "gpj.exe" look like "exe.jpg", and invisible characters could make two titles
   /// look alike. All of them are removed. Joiners stay: emoji and several scripts need them.
   public var displayed: String {
+    if utf8.allSatisfy({ (0x20..<0x7F).contains($0) }), utf8.contains(where: { $0 != 0x20 }) { return self }
     let visible = unicodeScalars.compactMap { scalar -> Unicode.Scalar? in
       switch scalar.properties.generalCategory {
       case .control, .lineSeparator, .paragraphSeparator: scalar.properties.isWhitespace ? " " : nil

@@ -141,6 +141,8 @@ public struct Screen: Hashable, Sendable {
   public var tasks: [TaskItem] = []
   /// Changes of this device, outcomes of conflicts and ends of lists, the latest first.
   public var activity: [Activity] = []
+  /// The number of losses in tasks that the user has neither undone nor dismissed.
+  public var losses = 0
   /// Pending invitations, the latest first.
   public var invitations: [InvitationItem] = []
 }

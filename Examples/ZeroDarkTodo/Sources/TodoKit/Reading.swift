@@ -5,21 +5,28 @@ import ZeroDarkCloud
 
 extension Account {
   /// Reads a snapshot of the account, with the tasks of one list.
-  public func screen(list listID: String? = nil) async throws -> Screen {
-    try await tree.read { try reader($0, $1).screen(list: listID) }
-  }
-
-  /// Reads a snapshot without suspension. Reading does not wait for writers.
-  public func screenNow(list listID: String? = nil) throws -> Screen {
-    try tree.read { try reader($0, $1).screen(list: listID) }
+  ///
+  /// - Parameter withActivity: Whether to read the activity too, which most screens do not show.
+  public func screen(list listID: String? = nil, withActivity: Bool = true) async throws -> Screen {
+    try await tree.read { try reader($0, $1).screen(list: listID, withActivity: withActivity) }
   }
 
   /// Returns the current snapshot, and a new one after each commit that changes it.
-  public func screens(list listID: String? = nil) -> ZDCDatabaseValues<Screen> {
+  public func screens(list listID: String? = nil, withActivity: Bool = true) -> ZDCDatabaseValues<Screen> {
     let zdc = session.zdc
     return session.databaseManager.uiDatabaseConnection.values { transaction in
       guard let cloud = zdc.cloudTransaction(transaction, forLocalUserID: user) else { return Screen() }
-      return try reader(transaction, cloud).screen(list: listID)
+      return try reader(transaction, cloud).screen(list: listID, withActivity: withActivity)
+    }
+  }
+
+  /// Finds a task in any list.
+  public func item(_ taskID: String) async throws -> TaskItem {
+    try await tree.read { transaction, cloud in
+      guard let listID = try cloud.existingNode(taskID).parentID, cloud.linkedObject(forNodeID: listID) is List,
+        let item = try reader(transaction, cloud).tasks(of: listID).first(where: { $0.id == taskID })
+      else { throw ZDCError(.nodeNotFound) }
+      return item
     }
   }
 
@@ -60,12 +67,17 @@ private struct ScreenReader {
 
   private var user: String { account.user }
 
-  func screen(list listID: String?) throws -> Screen {
+  func tasks(of listID: String) throws -> [TaskItem] {
+    try cloud.taskItems(of: listID, try badges(cloud.mergeJournal(limit: 200)))
+  }
+
+  func screen(list listID: String?, withActivity: Bool) throws -> Screen {
     let journal = cloud.mergeJournal(limit: 200).filter(\.isShown)
     let badges = try badges(journal)
     return Screen(
       lists: try lists(badges), tasks: try listID.map { try cloud.taskItems(of: $0, badges) } ?? [],
-      activity: try activity(journal), invitations: try invitations())
+      activity: withActivity ? try activity(journal) : [],
+      losses: journal.count { $0.isUnseenLoss && cloud.taskID(of: $0) != nil }, invitations: try invitations())
   }
 
   private func badges(_ journal: [ZDCMergeJournalEntry]) throws -> (_ nodeID: String) -> Set<Badge> {
@@ -179,7 +191,7 @@ extension ZDCCloudReadTransaction {
   /// Returns the tasks in their order, then those that are not downloaded yet.
   ///
   /// All devices have the same order: where two tasks have one rank, the names of their nodes decide.
-  private func orderedTasks(of listID: String) throws -> [(node: ZDCNode, task: Task?)] {
+  func orderedTasks(of listID: String) throws -> [(node: ZDCNode, task: Task?)] {
     try children(ofNodeID: listID)
       .map { node in (node: node, task: linkedObject(forNodeID: node.uuid) as? Task) }
       .sorted { ($0.task?.rank ?? "~", $0.node.name ?? "") < ($1.task?.rank ?? "~", $1.node.name ?? "") }

@@ -421,11 +421,11 @@ extension ZDCReadWriteTransaction {
   /// After a change of another device, the number arrives with its version of the list.
   fileprivate func count(_ listID: String, _ cloud: ZDCCloudTransaction, uploads: Bool) throws {
     guard var list = cloud.linkedObject(forNodeID: listID) as? List else { return }
-    let (children, tasks) = (try cloud.children(ofNodeID: listID).count, try cloud.tasks(of: listID))
-    let isComplete = tasks.count == children  // otherwise some are not downloaded yet
-    let done = isComplete ? tasks.count { $0.task.isDone } : min(list.counts.done, children)
-    guard list.counts != List.Counts(tasks: children, done: done) else { return }
-    list.counts = List.Counts(tasks: children, done: done)
+    let items = try cloud.orderedTasks(of: listID)
+    let isComplete = items.allSatisfy { $0.task != nil }  // otherwise some are not downloaded yet
+    let done = isComplete ? items.count { $0.task?.isDone == true } : min(list.counts.done, items.count)
+    guard list.counts != List.Counts(tasks: items.count, done: done) else { return }
+    list.counts = List.Counts(tasks: items.count, done: done)
     setObject(list, forKey: listID, inCollection: List.collection)
     if uploads { cloud.queueDataUpload(forNodeID: listID, withChangeset: nil) }
   }

@@ -8,6 +8,9 @@ import Foundation
 struct HTML: ExpressibleByStringInterpolation, Sendable {
   let text: String
 
+  /// Identifies the text, in this process.
+  var version: String { String(UInt(bitPattern: text.hashValue), radix: 36) }
+
   static let empty = HTML(stringLiteral: "")
 
   init(stringLiteral value: String) { text = value }
@@ -25,6 +28,7 @@ struct HTML: ExpressibleByStringInterpolation, Sendable {
     mutating func appendInterpolation(_ number: Int) { text += String(number) }
 
     mutating func appendInterpolation(_ value: String) {
+      guard value.utf8.contains(where: Self.isEscaped) else { return text += value }
       for character in value.unicodeScalars {
         switch character {
         case "&": text += "&amp;"
@@ -35,6 +39,14 @@ struct HTML: ExpressibleByStringInterpolation, Sendable {
         case "\r": text += "&#13;"  // would end a line of a server-sent event
         default: text.unicodeScalars.append(character)
         }
+      }
+    }
+
+    private static func isEscaped(_ byte: UInt8) -> Bool {
+      switch byte {
+      case UInt8(ascii: "&"), UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: "\""), UInt8(ascii: "'"), UInt8(ascii: "\r"):
+        true
+      default: false
       }
     }
   }

@@ -8,15 +8,23 @@ import ZeroDarkCloud
 /// Streams of server-sent events: updates of a page, and the progress of a download.
 enum Live {
   /// Sends the page's content again after each change of the database or of the sync state.
+  ///
+  /// The browser names the content that it has: in the address that the document gave it, or after a lost connection the
+  /// last event.
   static func response(of page: Page, _ manager: ZDCManager, _ request: Request) -> Response {
     stream(request) { send in
       let account = try manager.account(page.user)
-      let current = Current(page)
-      // One tick causes several commits and sync states. Those that arrive during a reading need only one more.
+      let seen = request.headers[lastEvent] ?? request.uri.queryParameters["seen"].map(String.init)
+      let current = Current(page, seen: seen)
+      // One tick causes several commits and sync states. The page is rendered once for those that arrive together.
       let (changes, change) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
       try await withThrowingDiscardingTaskGroup { group in
         group.addTask {
-          for try await _ in account.screens(list: page.place.listID) { change.yield() }
+          let place = page.place
+          for try await screen in account.screens(list: place.listID, withActivity: place == .activity) {
+            await current.set(screen)
+            change.yield()
+          }
         }
         group.addTask {
           for try await sync in account.session.syncManager.syncStates(forLocalUserID: page.user) {
@@ -33,12 +41,14 @@ enum Live {
         }
         group.addTask {
           for await _ in changes {
-            if let content = try await current.update(account) { send(content) }
+            if let event = try await current.update(account) { send(event) }
           }
         }
       }
     }
   }
+
+  private static let lastEvent = HTTPField.Name("Last-Event-ID") ?? .userAgent
 
   /// The messages of unknown senders are not part of the database: the server is asked for them.
   private static let pauseBetweenRequests = Duration.seconds(5)
@@ -53,26 +63,35 @@ enum Live {
   }
 
   /// The content that the browser has.
-  ///
-  /// The observations are not ordered. The database is read again after each, so that the page never returns to an
-  /// earlier state.
   private actor Current {
     private var page: Page
-    private var sent = ""
+    private var seen: String?
 
-    init(_ page: Page) { self.page = page }
+    init(_ page: Page, seen: String?) { (self.page, self.seen) = (page, seen) }
+
+    func set(_ screen: Screen) { page.screen = screen }
 
     func set(_ sync: ZDCSyncState) { page.sync = sync }
 
     func set(_ senders: [UnknownSender]?) { page.senders = senders }
 
-    /// Returns the new content, or nil if it has not changed.
-    func update(_ account: Account) throws -> String? {
+    /// Returns the new content, or nil if the browser has it.
+    func update(_ account: Account) throws -> Event? {
       page.person = try page.place.userID.map(account.people.person)
-      page.screen = try account.screenNow(list: page.place.listID)
-      let content = page.content.text
-      defer { sent = content }
-      return content == sent ? nil : content
+      let content = page.content
+      defer { seen = content.version }
+      return content.version == seen ? nil : Event(id: content.version, data: content.text)
+    }
+  }
+
+  /// A server-sent event.
+  private struct Event: Sendable {
+    var id: String?
+    var data: String
+
+    var frame: String {
+      let lines = data.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+      return (id.map { "id: \($0)\n" } ?? "") + lines.map { "data: \(Substring($0))\n" }.joined() + "\n"
     }
   }
 
@@ -82,21 +101,21 @@ enum Live {
       async let hasPhoto = account.photos.download(of: task)
       let reports = _Concurrency.Task {
         while !_Concurrency.Task.isCancelled {
-          if let done = try await account.photos.progress(of: task) { send("\(min(done, 0.99))") }
+          if let done = try await account.photos.progress(of: task) { send(Event(data: "\(min(done, 0.99))")) }
           try await _Concurrency.Task.sleep(for: .milliseconds(50))
         }
       }
       defer { reports.cancel() }
-      send(try await hasPhoto ? "1" : "none")
+      send(Event(data: try await hasPhoto ? "1" : "none"))
     }
   }
 
   /// Streams the events of `body` until it ends, the browser disconnects or the server stops. A slow browser gets the
   /// newest event.
   private static func stream(
-    _ request: Request, _ body: @escaping @Sendable (@escaping @Sendable (String) -> Void) async throws -> Void
+    _ request: Request, _ body: @escaping @Sendable (@escaping @Sendable (Event) -> Void) async throws -> Void
   ) -> Response {
-    let (events, continuation) = AsyncStream<String>.makeStream(bufferingPolicy: .bufferingNewest(1))
+    let (events, continuation) = AsyncStream<Event>.makeStream(bufferingPolicy: .bufferingNewest(1))
     let headers: HTTPFields = [
       .contentType: "text/event-stream", .cacheControl: "no-store, no-transform", .connection: "close",
     ]
@@ -120,17 +139,13 @@ enum Live {
   }
 
   private static func forward(
-    _ events: AsyncStream<String>, to writer: inout any ResponseBodyWriter, of request: Request,
+    _ events: AsyncStream<Event>, to writer: inout any ResponseBodyWriter, of request: Request,
     onClosed: @escaping @Sendable () -> Void
   ) async throws {
     try await request.body.consumeWithInboundCloseHandler { _ in
-      for await event in events { try await writer.write(ByteBuffer(string: frame(event))) }
+      for await event in events { try await writer.write(ByteBuffer(string: event.frame)) }
     } onInboundClosed: {
       onClosed()
     }
-  }
-
-  private static func frame(_ event: String) -> String {
-    event.split(separator: "\n", omittingEmptySubsequences: false).map { "data: \($0)\n" }.joined() + "\n"
   }
 }

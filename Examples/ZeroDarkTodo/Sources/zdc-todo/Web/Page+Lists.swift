@@ -62,8 +62,7 @@ extension Page {
   }
 
   private var unseen: HTML {
-    let count = screen.activity.count { $0.kind == .loss && !$0.isUndone && $0.taskID != nil }
-    return count == 0 ? .empty : "<span class=\"count\">\(count)</span>"
+    screen.losses == 0 ? .empty : "<span class=\"count\">\(screen.losses)</span>"
   }
 
   private var waiting: HTML {

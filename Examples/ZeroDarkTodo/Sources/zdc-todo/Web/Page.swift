@@ -22,10 +22,11 @@ struct Page: Sendable {
   var list: ListItem? { screen.lists.first { $0.id == place.listID } }
 
   var document: HTML {
-    Document.html(
+    let content = content
+    return Document.html(
       title: title,
       body: """
-        <div id="app" data-live="\(base)/live?path=\(base)\(place.path)">\(content)</div>
+        <div id="app" data-live="\(base)/live?seen=\(content.version)&amp;path=\(base)\(place.path)">\(content)</div>
         """, notice: deletionNotice)
   }
 

@@ -98,9 +98,8 @@ struct Site: Sendable {
     for path in paths {
       account.get(path) { request, context in
         guard let place = Place(path: request.uri.path) else { throw HTTPError(.notFound) }
-        var page = try await page(place, context)
-        page.deletion = request.uri.queryParameters["deleted"].map(String.init)
-        return Document.response(page.document)
+        let deletion = request.uri.queryParameters["deleted"].map(String.init)
+        return Document.response(try await page(place, deletion: deletion, context).document)
       }
     }
     account.get("live") { request, context in
@@ -119,24 +118,26 @@ struct Site: Sendable {
     return Document.response(Document.explanation(try await account.explain(task), title: item.title, back: back))
   }
 
-  private func page(_ place: Place, _ context: Context) async throws -> Page {
+  private func page(_ place: Place, deletion: String? = nil, _ context: Context) async throws -> Page {
     let account = try chosen(context)
     let users = try await manager.accounts().map(\.user)
     guard users.contains(account.user) else {
       throw HTTPError(.notFound, message: "This account is not on this device.")
     }
+    let screen = try await account.screen(
+      list: place.listID, withActivity: place == .activity || deletion != nil)
     return Page(
-      user: account.user, accounts: users, place: place, screen: try await account.screen(list: place.listID),
+      user: account.user, accounts: users, place: place, screen: screen,
       sync: try await account.session.syncManager.syncState(forLocalUserID: account.user),
       person: try place.userID.map(account.people.person),
-      senders: place == .invitations ? try await Live.unknownSenders(account) : nil)
+      senders: place == .invitations ? try await Live.unknownSenders(account) : nil, deletion: deletion)
   }
 
   @Sendable private func sealed(_ request: Request, _ context: Context) async throws -> Response {
     let (account, id) = (try chosen(context), try context.parameters.decoded("node"))
     let node = try await account.sealed(id)
     var (mine, place) = ([("Title", node.title.displayed)], Place.list(id))
-    if try await !account.screen().lists.contains(where: { $0.id == id }), let task = try await account.item(id).task {
+    if try await !account.screen(withActivity: false).lists.contains(where: { $0.id == id }), let task = try await account.item(id).task {
       place = .task(id, inList: task.listID)
       mine += task.details.isEmpty ? [] : [("Details", task.details.displayed)]
       mine += [("Priority", task.priority.rawValue), ("Done", task.isDone ? "yes" : "no")]
@@ -152,16 +153,6 @@ extension Parameters {
   func decoded(_ name: String) throws -> String {
     guard let text = try require(name).removingPercentEncoding else { throw HTTPError(.badRequest) }
     return text
-  }
-}
-
-extension Account {
-  /// Finds a task in any list.
-  func item(_ taskID: String) async throws -> TaskItem {
-    for list in try await screen().lists {
-      if let item = try await screen(list: list.id).tasks.first(where: { $0.id == taskID }) { return item }
-    }
-    throw ZDCError(.nodeNotFound)
   }
 }
 

@@ -33,6 +33,8 @@ function morph(old, fresh) {
     if (old.data !== fresh.data) old.data = fresh.data;
     return;
   }
+  // Most rows of a long list.
+  if (old.tagName === "LI" && !isTicked(old) && old.isEqualNode(fresh)) return;
   // The full photo, or the progress of its download.
   if (old.dataset.shown !== undefined && old.dataset.version === fresh.dataset.version) return;
   const isUntouched = old.value === defaultValue(old);
@@ -40,6 +42,12 @@ function morph(old, fresh) {
   if (old.tagName === "TEXTAREA") old.defaultValue = fresh.defaultValue;
   else morphChildren(old, fresh);
   if (isField(old) && isUntouched && old.value !== fresh.value) old.value = fresh.value;
+}
+
+// Whether the user has ticked a box, and the page does not show it as stored yet.
+function isTicked(row) {
+  const box = row.querySelector("[type=checkbox]");
+  return box !== null && box.checked !== box.defaultChecked;
 }
 
 const isField = (element) => element.matches("textarea, select, input:not([type=checkbox], [type=file])");
