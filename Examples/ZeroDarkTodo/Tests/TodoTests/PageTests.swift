@@ -110,6 +110,21 @@ import ZeroDarkCloudTesting
     }
   }
 
+  @Test func theBrowserKeepsStyleAndScript_andNoPage() async throws {
+    try await withPage { browser, _, _ in
+      let cookie = ["Cookie": browser.cookie]
+      let url = "\(browser.origin)/account/\(browser.user)"
+      let (_, page, headers) = try await browser.client.send(url, cookie)
+      #expect(headers["cache-control"] == "no-store")
+      let files = page.matches(of: /(?:href|src)="(\/[a-z]+\.(?:css|js|svg)\?v=\w+)"/).map(\.output.1)
+      #expect(files.count == 3)
+      for file in files {
+        let (status, _, headers) = try await browser.client.send(browser.origin + file, cookie)
+        #expect(status == 200 && headers["cache-control"]?.contains("immutable") == true)
+      }
+    }
+  }
+
   @Test func otherSitesAndOtherNamesAreRefused() async throws {
     try await withPage { browser, _, listID in
       let (list, url) = ("/list/\(listID)", "\(browser.origin)/account/\(browser.user)")

@@ -11,7 +11,8 @@ enum Document {
     <!doctype html>
     <html lang="en"><head><meta charset="utf-8"><title>\(title) – ZeroDark Todo</title>
     <meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
-    <link rel="icon" href="/icon.svg"><link rel="stylesheet" href="/style.css"><script src="/page.js" defer></script></head>
+    <link rel="icon" href="\(Site.address(of: "icon.svg"))"><link rel="stylesheet" href="\(Site.address(of: "style.css"))">
+    <script src="\(Site.address(of: "page.js"))" defer></script></head>
     <body>\(body)<div id="notice" role="status" aria-live="polite">\(notice)</div></body></html>
     """
   }

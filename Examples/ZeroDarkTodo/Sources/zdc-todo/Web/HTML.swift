@@ -28,7 +28,10 @@ struct HTML: ExpressibleByStringInterpolation, Sendable {
     mutating func appendInterpolation(_ number: Int) { text += String(number) }
 
     mutating func appendInterpolation(_ value: String) {
-      guard value.utf8.contains(where: Self.isEscaped) else { return text += value }
+      guard value.utf8.contains(where: Self.isEscaped) else {
+        text += value
+        return
+      }
       for character in value.unicodeScalars {
         switch character {
         case "&": text += "&amp;"
@@ -44,7 +47,8 @@ struct HTML: ExpressibleByStringInterpolation, Sendable {
 
     private static func isEscaped(_ byte: UInt8) -> Bool {
       switch byte {
-      case UInt8(ascii: "&"), UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: "\""), UInt8(ascii: "'"), UInt8(ascii: "\r"):
+      case UInt8(ascii: "&"), UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: "\""), UInt8(ascii: "'"),
+        UInt8(ascii: "\r"):
         true
       default: false
       }

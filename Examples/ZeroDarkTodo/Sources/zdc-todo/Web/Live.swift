@@ -89,9 +89,14 @@ enum Live {
     var id: String?
     var data: String
 
-    var frame: String {
-      let lines = data.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
-      return (id.map { "id: \($0)\n" } ?? "") + lines.map { "data: \(Substring($0))\n" }.joined() + "\n"
+    var frame: [UInt8] {
+      var bytes = Array("\(id.map { "id: \($0)\n" } ?? "")data: ".utf8)
+      bytes.reserveCapacity(data.utf8.count * 5 / 4)
+      for byte in data.utf8 {
+        bytes.append(byte)
+        if byte == UInt8(ascii: "\n") { bytes += "data: ".utf8 }
+      }
+      return bytes + "\n\n".utf8
     }
   }
 
@@ -143,7 +148,7 @@ enum Live {
     onClosed: @escaping @Sendable () -> Void
   ) async throws {
     try await request.body.consumeWithInboundCloseHandler { _ in
-      for await event in events { try await writer.write(ByteBuffer(string: event.frame)) }
+      for await event in events { try await writer.write(ByteBuffer(bytes: event.frame)) }
     } onInboundClosed: {
       onClosed()
     }

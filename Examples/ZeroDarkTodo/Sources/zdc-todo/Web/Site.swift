@@ -28,6 +28,12 @@ struct Site: Sendable {
     return router
   }
 
+  /// The address of a style, script or image of the program. It names the version, so a browser keeps the file.
+  static func address(of file: String) -> String { "/\(file)?v=\(version)" }
+
+  private static let version = String(
+    UInt(bitPattern: [PackageResources.style_css, PackageResources.page_js].hashValue), radix: 36)
+
   private func addFiles(to router: Router<Context>) {
     let files: [(RouterPath, String, [UInt8])] = [
       ("style.css", "text/css; charset=utf-8", PackageResources.style_css),
@@ -41,7 +47,7 @@ struct Site: Sendable {
 
   static func file(_ bytes: some Sequence<UInt8>, type: String) -> Response {
     Response(
-      status: .ok, headers: [.contentType: type, .cacheControl: "no-cache"],
+      status: .ok, headers: [.contentType: type, .cacheControl: "private, max-age=31536000, immutable"],
       body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
   }
 
@@ -137,7 +143,9 @@ struct Site: Sendable {
     let (account, id) = (try chosen(context), try context.parameters.decoded("node"))
     let node = try await account.sealed(id)
     var (mine, place) = ([("Title", node.title.displayed)], Place.list(id))
-    if try await !account.screen(withActivity: false).lists.contains(where: { $0.id == id }), let task = try await account.item(id).task {
+    if try await !account.screen(withActivity: false).lists.contains(where: { $0.id == id }),
+      let task = try await account.item(id).task
+    {
       place = .task(id, inList: task.listID)
       mine += task.details.isEmpty ? [] : [("Details", task.details.displayed)]
       mine += [("Priority", task.priority.rawValue), ("Done", task.isDone ? "yes" : "no")]
