@@ -2,9 +2,10 @@
 extension FrameworkSchema {
   /// Messages to one recipient are queued operations of kind 7; `member` is the recipient.
   ///
-  /// - `zdc_envelope`: the sealed message, from before it is sent until the server's answer is known.
-  /// - `zdc_message_peer`: users with whom messages are exchanged. `sentSeq` is the number of the newest message of this
-  ///   device to the user; `isKnown` whether messages of the user are taken over.
+  /// - `zdc_envelope`: the sealed message, from before it is sent until the log says that the recipient has
+  ///   it, or the server refuses it.
+  /// - `zdc_message_peer`: users with whom messages are exchanged. `sentSeq` is the highest number of this device's messages that
+  ///   the user was served with; `isKnown` whether messages of the user are taken over.
   /// - `zdc_message_seen`: nodes that an inbox's log has ever had. They are never taken over again.
   static let messages = """
     CREATE TABLE zdc_envelope (

@@ -74,36 +74,43 @@ package struct MessageStore {
       ])
   }
 
+  /// Returns the number of a sealed message.
+  package func seq(of operation: Int64) throws -> UInt64? {
+    try db.firstRow("SELECT seq FROM zdc_envelope WHERE operation = ?", [operation]) { $0.unsigned(0) ?? 0 }
+  }
+
   package func removeEnvelope(of operation: Int64) throws {
     try db.execute(sql: "DELETE FROM zdc_envelope WHERE operation = ?", arguments: [operation])
   }
 
   // MARK: Peers
 
-  /// Gives the next message to a user its number.
-  package func nextSeq(to user: UserID, localUser: Int64, tree: String) throws -> UInt64 {
-    try db.execute(
-      sql: """
-        INSERT INTO zdc_message_peer (localUser, appTreeID, userID, sentSeq, isKnown) VALUES (?, ?, ?, 1, 1)
-        ON CONFLICT DO UPDATE SET sentSeq = sentSeq + 1
-        """, arguments: [localUser, tree, user.data])
-    return try sentSeq(to: user, localUser: localUser, tree: tree)
-  }
-
-  /// Gives a number back that no recipient has seen, unless a later one was given.
-  package func giveBack(_ seq: UInt64, to user: UserID, localUser: Int64, tree: String) throws {
-    try db.execute(
-      sql: """
-        UPDATE zdc_message_peer SET sentSeq = sentSeq - 1
-        WHERE localUser = ? AND appTreeID = ? AND userID = ? AND sentSeq = ?
-        """, arguments: [localUser, tree, user.data, seq.stored])
-  }
-
-  private func sentSeq(to user: UserID, localUser: Int64, tree: String) throws -> UInt64 {
+  /// Returns the highest number of the messages with which this device has served a user; 0 if there is none.
+  package func sentSeq(to user: UserID, localUser: Int64, tree: String) throws -> UInt64 {
     let row = try Row.fetchOne(
       db, sql: "SELECT sentSeq FROM zdc_message_peer WHERE localUser = ? AND appTreeID = ? AND userID = ?",
       arguments: [localUser, tree, user.data])
     return row?.unsigned(0) ?? 0
+  }
+
+  /// Notes that this device has served a user with the message of this number.
+  package func setSent(_ seq: UInt64, to user: UserID, localUser: Int64, tree: String) throws {
+    try db.execute(
+      sql: """
+        INSERT INTO zdc_message_peer (localUser, appTreeID, userID, sentSeq, isKnown) VALUES (?, ?, ?, ?, 1)
+        ON CONFLICT DO UPDATE SET sentSeq = MAX(sentSeq, excluded.sentSeq)
+        """, arguments: [localUser, tree, user.data, seq.stored])
+  }
+
+  /// Returns the highest number of the sealed messages of an outbox to each user. Profiles and burns have none.
+  package func sealedSeqs(zone: Int64) throws -> [UserID: UInt64] {
+    let query = """
+      SELECT e.recipient, MAX(e.seq) FROM zdc_operation o CROSS JOIN zdc_envelope e ON e.operation = o.id
+      WHERE o.zone = ? AND o.kind = 7 AND o.node IS NOT NULL GROUP BY e.recipient
+      """
+    var highest: [UserID: UInt64] = [:]
+    try db.forEachRow(query, [zone]) { highest[try UserID($0, 0)] = $0.unsigned(1) ?? 0 }
+    return highest
   }
 
   /// Remembers whether messages of a user are taken over.

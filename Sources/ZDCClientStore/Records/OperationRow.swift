@@ -71,8 +71,8 @@ package struct OperationRow: Sendable, Hashable {
   package var priority: Int32 = 0
   /// putData: the content's eTag that the edit was based on or merged with; nil for none.
   package var baseETag: String?
-  /// putData: the app's changeset, encoded. putProfile: the profile. deliver: the ID of the message to burn. Sealed in
-  /// the table.
+  /// putData: the app's changeset, encoded. putProfile: the profile. deliver: the ID of the message to burn, or
+  /// of a message that this device has taken over, the device that sent it before. Sealed in the table.
   package var changeset: [UInt8]?
   package var createdMs: UInt64
   /// The version of the record, or of the content, that the server has lost; nil for what the app queued.
@@ -113,6 +113,9 @@ package struct OperationRow: Sendable, Hashable {
   /// Whether it delivers the user's profile.
   package var isProfileDelivery: Bool { kind == .deliver && node == nil && changeset == nil }
   /// Whether it asks a recipient's devices to delete a message.
+  /// Whether another device of the user may have delivered the message.
+  package var isTakenOver: Bool { kind == .deliver && node != nil && changeset != nil }
+
   package var isBurn: Bool { kind == .deliver && node == nil && changeset != nil }
 
   /// Whether the operation is unchanged since it was queued and carries no data.

@@ -127,15 +127,16 @@ struct MessageSender: Sendable {
 
   /// Numbers, signs, seals and stores the messages, without those that the app has deleted since.
   private func seal(_ letters: [Letter]) async throws -> [StoredEnvelope] {
-    try await session.database.asyncReadWrite { [session] transaction in
+    try await session.database.asyncReadWrite { [session, zone] transaction in
       let device = try transaction.sendingDevice(session.localUserID)
       let heads = try NamedHeads(session: session, transaction: transaction)
+      var sealed = try transaction.messages.sealedSeqs(zone: zone)
       var envelopes: [StoredEnvelope] = []
       for letter in letters {
         guard var row = try transaction.operations.operation(id: letter.operation.id), row.state == .pending else {
           continue
         }
-        let seq = try number(letter, transaction)
+        let seq = try number(letter, &sealed, transaction)
         var fields = letter.fields(session, device: device, seq: seq)
         // Numbers of messages say which heads were named; a profile and a burn have none.
         if letter.isNumbered { fields.heads = try heads.take(for: letter.recipient, messageSeq: seq) }
@@ -152,14 +153,24 @@ struct MessageSender: Sendable {
   }
 
   /// Gives a message the next number, and notes that the recipient gets this version of the profile.
-  private func number(_ letter: Letter, _ transaction: ZDCReadWriteTransaction) throws -> UInt64 {
-    let (localUser, tree) = (session.localUser, session.appTreeID)
+  ///
+  /// A message that another device may have delivered gets no number of its own: a recipient who has it already would
+  /// never see that one, and report a gap.
+  ///
+  /// - Parameter sealed: The highest numbers of the messages that are not finished.
+  private func number(
+    _ letter: Letter, _ sealed: inout [UserID: UInt64], _ transaction: ZDCReadWriteTransaction
+  ) throws -> UInt64 {
+    let (user, localUser, tree) = (letter.recipient, session.localUser, session.appTreeID)
     if letter.kind == .burn { return 1 }
-    guard let version = letter.profileVersion else {
-      return try transaction.messages.nextSeq(to: letter.recipient, localUser: localUser, tree: tree)
+    if let version = letter.profileVersion {
+      try transaction.profiles.setSent(version, to: user, localUser: localUser, tree: tree)
+      return version
     }
-    try transaction.profiles.setSent(version, to: letter.recipient, localUser: localUser, tree: tree)
-    return version
+    let last = max(try transaction.messages.sentSeq(to: user, localUser: localUser, tree: tree), sealed[user] ?? 0)
+    guard !letter.operation.isTakenOver else { return max(last, 1) }
+    sealed[user] = last + 1
+    return last + 1
   }
 
   // MARK: Answers
@@ -167,10 +178,8 @@ struct MessageSender: Sendable {
   private func settle(
     _ answers: [(StoredEnvelope, DeliveryResult)], isFirstTry: Bool
   ) async throws -> ZDCPushSummary {
-    // The latest refusal first: a number is given back only if no later one was given.
-    let inOrder = answers.filter { $1.isStored } + answers.filter { !$1.isStored }.reversed()
     let outcomes = try await session.database.asyncReadWrite { transaction in
-      try inOrder.map { try settle($0, $1, isFirstTry: isFirstTry, transaction) }
+      try answers.map { try settle($0, $1, isFirstTry: isFirstTry, transaction) }
     }
     return try await summary(of: outcomes)
   }
@@ -224,10 +233,10 @@ struct MessageSender: Sendable {
       return .waits
     }
     let row = try operation.node.flatMap { try transaction.nodes.node(id: $0) }
+    // Another device of the user has sent the message, so no recipient sees which heads this one names.
+    if isFirstTry, result == .exists { try forgetHeads(of: envelope, transaction) }
     guard let row, row.isUploaded else { return try finish(operation, envelope.recipient, transaction) }
-    // Another device of the user has sent the message, so no recipient sees this number.
-    if isFirstTry, result == .exists { try takeBack(envelope, transaction) }
-    try transaction.messages.removeEnvelope(of: operation.id)
+    // The envelope stays until the log says who has served the recipient: until then, its number is not free.
     try OutgoingMessages(session: session, transaction: transaction).setServed(operation, row, envelope.recipient)
     return .waits
   }
@@ -253,6 +262,7 @@ struct MessageSender: Sendable {
   private func complete(
     _ operation: OperationRow, _ recipient: UserID, _ transaction: ZDCReadWriteTransaction
   ) throws {
+    try noteNumber(operation, recipient, transaction)
     try transaction.operations.delete(id: operation.id)
     guard let row = try operation.node.flatMap({ try transaction.nodes.node(id: $0) }) else { return }
     let node = try session.node(row, in: transaction)
@@ -264,21 +274,28 @@ struct MessageSender: Sendable {
     try transaction.nodes.deleteSubtree(of: row.id)
   }
 
+  /// Notes that the recipient has a message with the number of this one. If another device takes the message over before,
+  /// the next message gets the number.
+  private func noteNumber(
+    _ operation: OperationRow, _ recipient: UserID, _ transaction: ZDCReadWriteTransaction
+  ) throws {
+    guard !operation.isTakenOver, let seq = try transaction.messages.seq(of: operation.id) else { return }
+    try transaction.messages.setSent(seq, to: recipient, localUser: session.localUser, tree: session.appTreeID)
+  }
+
   private func refuse(
     _ operation: OperationRow, _ envelope: StoredEnvelope, _ result: DeliveryResult,
     _ transaction: ZDCReadWriteTransaction
   ) throws {
     try transaction.messages.removeEnvelope(of: operation.id)
-    if operation.node != nil { try takeBack(envelope, transaction) }
+    if operation.node != nil { try forgetHeads(of: envelope, transaction) }
     try pause(operation, detail: result.rawValue, transaction)
   }
 
-  /// Gives back the number of a message that the recipient does not get, and the heads that it named.
-  private func takeBack(_ envelope: StoredEnvelope, _ transaction: ZDCReadWriteTransaction) throws {
+  /// Forgets which heads a message named that the recipient does not get. The next message has its number.
+  private func forgetHeads(of envelope: StoredEnvelope, _ transaction: ZDCReadWriteTransaction) throws {
     try NamedHeadStore(transaction).remove(
       namedTo: envelope.recipient, messageSeq: envelope.seq, localUser: session.localUser, tree: session.appTreeID)
-    try transaction.messages.giveBack(
-      envelope.seq, to: envelope.recipient, localUser: session.localUser, tree: session.appTreeID)
   }
 
   private func pause(_ operation: OperationRow, detail: String) async throws {

@@ -80,7 +80,7 @@ struct OutgoingMessages {
     let put = try queue(.modify, row)
     let served = Set(message.served)
     for user in message.recipients where !served.contains(user) {
-      try queue(.deliver, row, to: user, after: put.id)
+      try queue(.deliver, row, to: user, insteadOf: message.sendingDevice ?? 0, after: put.id)
       try transaction.messages.setKnown(true, user, localUser: session.localUser, tree: session.appTreeID)
     }
     try store.remove(row.id)
@@ -88,13 +88,14 @@ struct OutgoingMessages {
 
   @discardableResult
   private func queue(
-    _ kind: OperationRow.Kind, _ row: NodeRow, to user: UserID? = nil, after put: Int64? = nil
+    _ kind: OperationRow.Kind, _ row: NodeRow, to user: UserID? = nil, insteadOf other: UInt64? = nil,
+    after put: Int64? = nil
   ) throws -> OperationRow {
     let now = session.now()
     var operation = OperationRow(
       uuid: UUIDv7.make(atMs: now), zone: row.zone, kind: kind, node: row.id, nodeUUID: row.uuid, nodeID: row.nodeID,
       createdMs: now)
-    operation.recipient = user
+    (operation.recipient, operation.changeset) = (user, other.map { withUnsafeBytes(of: $0.bigEndian, Array.init) })
     try transaction.operations.insert(&operation, dependsOn: [put].compactMap(\.self))
     transaction.signal(.queue(localUser: session.localUser))
     return operation

@@ -36,13 +36,16 @@ struct MessageMoveTests {
   }
 
   @Test(arguments: ["hello", String(repeating: "x", count: 1_000_000)])
-  func aMovedMessage_keepsContentTagsAndSender_onAllDevices(text: String) async throws {
+  func aMovedMessage_keepsContentLinksTagsAndSender_onAllDevices(text: String) async throws {
     try await TestWorld.run { world in
       let stage = try await Stage(world, text)
       let (bob, tablet, alice) = (stage.pair.bob, stage.tablet, stage.pair.alice)
       let copy = try #require(try await tablet.inbox().first)
       for (device, node) in [(bob, stage.message), (tablet, copy)] {
-        try await device.write { _, cloud in cloud.setTag("mine", forNodeID: node.uuid, withIdentifier: "t") }
+        try await device.write { _, cloud in
+          cloud.setTag("mine", forNodeID: node.uuid, withIdentifier: "t")
+          try cloud.linkNodeID(node.uuid, toKey: "letter", inCollection: "letters")
+        }
       }
       let sent = bob.network.requests.reduce(0) { $0 + $1.bytesSent }
       try await stage.move()
@@ -56,6 +59,12 @@ struct MessageMoveTests {
         #expect(try await device.inbox().isEmpty)
         let tag = try await device.write { _, cloud in cloud.tag(forNodeID: node.uuid, withIdentifier: "t") as? String }
         #expect(tag == "mine")
+        let linked = try await device.write { _, cloud in
+          try cloud.linkedNode(forKey: "letter", inCollection: "letters").map {
+            (uuid: $0.uuid, path: cloud.path(for: $0)?.fullPath(), parent: try cloud.parentNode($0)?.name)
+          }
+        }
+        #expect(linked?.uuid == node.uuid && linked?.path == "home:/chat/first" && linked?.parent == "chat")
         try await device.download()
         let content = try await device.write { transaction, _ in
           try transaction.object(TestContent.self, forKey: node.uuid, inCollection: TestContent.collection)

@@ -100,6 +100,41 @@ struct OutboxTests {
     }
   }
 
+  /// - the laptop dies after each of its transactions, and the phone takes over; Bob has deleted the message by then
+  /// - the laptop starts again, and both devices send another message
+  /// => no recipient reports a message that was lost: none was
+  @Test(arguments: 1...16, [TestDevice.Network.dead, .alive])
+  func aMessageThatIsTakenOver_leavesNoGap(commits: Int, network: TestDevice.Network) async throws {
+    try await TestWorld.run { world in
+      let stage = try await Stage(world)
+      for device in [stage.bob, stage.carol] { try await stage.phone.meet(device) }
+      try await stage.laptop.send("hello", to: stage.bob, stage.carol)
+      stage.laptop.die(afterCommits: commits, network: network)
+      _ = try? await stage.laptop.sync()
+      try await stage.bob.sync()
+      try await stage.bob.deleteInbox()
+      try await stage.bob.sync()
+      try await stage.phone.sync()
+      stage.wait()
+      try await stage.phone.sync()
+      try await stage.laptop.relaunch()
+      for device in [stage.laptop, stage.phone, stage.laptop] { try await device.sync() }
+      for round in 1...2 {
+        for device in [stage.phone, stage.laptop] {
+          try await device.send("\(device.name) \(round)", to: stage.bob, stage.carol)
+          try await device.sync()
+        }
+        for device in [stage.bob, stage.carol] {
+          try await device.sync()
+          let events = try await device.syncManager.securityEvents(localUserID: try device.localUserID)
+          #expect(events.map(\.error.code) == [], "\(device.name) in round \(round)")
+        }
+      }
+      try await stage.phone.sync()
+      #expect(try await stage.carol.messages(from: stage.laptop).count == 5)
+    }
+  }
+
   @Test func theOtherDeviceKnowsWhoWasServed_andSendsNothing() async throws {
     try await TestWorld.run { world in
       let stage = try await Stage(world)
