@@ -51,6 +51,21 @@ package struct IdentityStore: Sendable {
   /// - Returns: The errors of chains that were refused.
   package func refresh(_ users: [UserID]) async throws -> [ZDCSecurityError] { try await fetch(users).refused }
 
+  /// Returns those of the signers whose users have declared the key compromised, as far as the pinned chains say so. A
+  /// link with that declaration distrusts all sign keys before its own.
+  package func compromised(among signers: Set<Signer>) async throws -> Set<Signer> {
+    try await database.asyncRead { transaction in
+      var found: Set<Signer> = []
+      for user in Set(signers.map(\.user)) {
+        guard let chain = try transaction.users.chain(of: user) else { continue }
+        let declarations = try IdentityChain.links(chain, of: user).filter { $0.compromise & 1 == 1 }
+        guard let trusted = declarations.map(\.signGen).max() else { continue }
+        found.formUnion(signers.filter { $0.user == user && $0.generation < trusted })
+      }
+      return found
+    }
+  }
+
   /// Returns the newest encryption keys of users, after it has asked the server for new links of their chains. A
   /// server that withholds or forges links changes nothing: the pinned chain counts.
   ///

@@ -102,15 +102,18 @@ extension Inbox {
 
   struct Requests: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "List messages of unknown users that wait at the server.",
+      abstract: "List messages that wait at the server for your decision.",
       usage: "zdc inbox requests [options]",
       discussion: """
-        Requests are downloaded only after you accept the sender. The server deletes them after 30 days.
+        Messages of unknown users are downloaded only after you accept the sender. The server deletes them after 30 days.
+
+        A message of a known user is marked "compromised key" if the user has since declared the key that signed it compromised. Anyone \
+        with that key may have written the message. Ask the user before you accept it; zdc inbox decline deletes it.
 
         EXAMPLE
           zdc inbox requests
 
-        JSON, one message a line: {"date","id","senderID","size"}
+        JSON, one message a line: {"date","id","isKeyCompromised","senderID","size"}
         """)
 
     @OptionGroup var common: CommonOptions

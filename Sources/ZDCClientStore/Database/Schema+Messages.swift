@@ -30,6 +30,18 @@ extension FrameworkSchema {
     CREATE INDEX zdc_operation_delivery ON zdc_operation (zone, id) WHERE kind = 7
     """
 
+  /// `zdc_held_message`: messages in the mailbox that a known sender's compromised key signed. They wait until the user
+  /// accepts them.
+  static let heldMessages = """
+    CREATE TABLE zdc_held_message (
+      zone INTEGER NOT NULL REFERENCES zdc_zone(id) ON DELETE CASCADE,
+      sender BLOB NOT NULL,
+      message BLOB NOT NULL,
+      isAccepted INTEGER NOT NULL DEFAULT 0,
+      PRIMARY KEY (zone, sender, message)
+    ) WITHOUT ROWID
+    """
+
   /// `zdc_outgoing`: messages of the outbox that another device of the user sends and has not sent to all recipients.
   /// This device takes them over at `dueMs`.
   static let outgoing = """

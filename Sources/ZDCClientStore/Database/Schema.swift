@@ -49,6 +49,7 @@ package enum FrameworkSchema {
     migrator.registerMigration("zdc.former") { db in try db.execute(sql: former) }
     migrator.registerMigration("zdc.ownerAccounts") { db in try db.execute(sql: ownerAccount) }
     migrator.registerMigration("zdc.handles") { db in try db.execute(sql: handles) }
+    migrator.registerMigration("zdc.heldMessages") { db in try db.execute(sql: heldMessages) }
   }
 
   /// The verified log, one hash per commit. It shows where a server's log diverges, and whether this device made the

@@ -27,15 +27,17 @@ package enum MessageCommands {
     }
   }
 
-  /// `{"date","id","senderID","size"}`
+  /// `{"date","id","isKeyCompromised","senderID","size"}`
   struct Request: Encodable, Sendable {
     var id: String
     var senderID: String
     var size: Int
     var date: String
+    var isKeyCompromised: Bool
 
     init(_ request: ZDCMessageRequest) {
       (id, senderID, size) = (request.id, request.senderID, request.byteCount)
+      isKeyCompromised = request.isKeyCompromised
       date = ISO8601DateFormatter().string(from: request.date)
     }
   }
@@ -170,7 +172,8 @@ package enum MessageCommands {
     let user = try await opened.localUserID()
     for request in try await opened.sync.messageRequests(forLocalUserID: user).map(Request.init) {
       try options.output.object(request)
-      options.output.line("\(request.senderID)  \(request.size)  \(request.date)")
+      let mark = request.isKeyCompromised ? "  compromised key" : ""
+      options.output.line("\(request.senderID)  \(request.size)  \(request.date)\(mark)")
     }
     try await opened.close()
   }

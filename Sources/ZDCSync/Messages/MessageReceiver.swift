@@ -37,9 +37,9 @@ struct MessageReceiver: Sendable {
     let waiting = try await waiting(inbox, except: refused)
     guard !waiting.isEmpty else { return taken }
     let names = Array(waiting.prefix(Self.commitMessages))
-    let envelopes = try await envelopes(names, inbox)
-    let opened = try await withoutOldProfiles(try await open(envelopes, inbox, &taken), inbox)
-    taken.hasMore = !envelopes.isEmpty && (waiting.count > envelopes.count || envelopes.count < names.count)
+    let (messages, count) = try await open(names, inbox, &taken)
+    let opened = try await withoutOldProfiles(messages, inbox)
+    taken.hasMore = count > 0 && (waiting.count > count || count < names.count)
     guard !opened.isEmpty else { return taken }
     let letters = opened.filter { $0.zoneKey != nil }
     guard letters.isEmpty else {
@@ -65,14 +65,16 @@ struct MessageReceiver: Sendable {
     try await session.database.asyncRead { [session, zone] in try InboxWriter(session: session, zone: zone, $0) }
   }
 
-  /// Returns the pending messages of known senders. Messages whose node the log has ever had are deleted: they are
-  /// replays, or were sent twice.
+  /// Returns the pending messages of known senders, without those that wait for the user. Messages whose node the log has
+  /// ever had are deleted: they are replays, or were sent twice.
   private func waiting(_ inbox: InboxWriter, except refused: Set<MessageName>) async throws -> [MessageName] {
     let all = try await session.waitingMessages(in: inbox.tree)
+    let held = try await held(among: all)
     let (wanted, doubled) = try await session.database.asyncRead { [session, zone] transaction in
       let known = try session.knownSenders(among: Set(all.map(\.sender)), transaction)
       var (wanted, doubled): ([MessageName], [MessageName]) = ([], [])
       for message in all where known.contains(message.sender) && !refused.contains(message.name) {
+        guard held[message.name] != false else { continue }
         let node = NodeID(message: message.messageID, from: message.sender)
         if try transaction.messages.isSeen(node, zone: zone) {
           doubled.append(message.name)
@@ -84,6 +86,17 @@ struct MessageReceiver: Sendable {
     }
     for name in doubled { try await session.api.deleteMessage(name, in: inbox.tree) }
     return wanted
+  }
+
+  /// Returns the messages that are held back, and whether the user has accepted them. Forgets those that are in the
+  /// mailbox no longer.
+  private func held(among waiting: [WaitingMessage]) async throws -> [MessageName: Bool] {
+    let held = try await session.database.asyncRead { [zone] in try HeldMessageStore($0, inbox: zone).all() }
+    let gone = Set(held.keys).subtracting(waiting.map(\.name))
+    if !gone.isEmpty {
+      try await session.database.asyncReadWrite { [zone] in try HeldMessageStore($0, inbox: zone).remove(gone) }
+    }
+    return held
   }
 
   private func envelopes(
@@ -102,63 +115,19 @@ struct MessageReceiver: Sendable {
     return found
   }
 
-  // MARK: Opening
-
-  /// Opens the envelopes, pins their senders' chains and checks the signatures.
+  /// Fetches new links of the senders' chains, and opens the envelopes. A sender may have declared a key compromised
+  /// since.
   private func open(
-    _ envelopes: [(name: MessageName, envelope: MessageEnvelope)], _ inbox: InboxWriter, _ taken: inout Taken
-  ) async throws -> [MessageBody] {
-    var opened: [(MessageName, MessageBody)] = []
-    for (name, envelope) in envelopes {
-      do {
-        if let body = try open(envelope, from: name.sender, inbox) {
-          opened.append((name, body))
-        } else {
-          taken.skipped.insert(name)
-        }
-      } catch let error as ZDCSecurityError { try await refuse(name, error, &taken) }
-    }
-    let signers = Set(opened.map { Signer(user: $1.fields.sender, generation: $1.fields.senderGen) })
-    guard !signers.isEmpty else { return [] }
-    let (keys, _) = try await session.identities.keys(of: signers, own: session.keys)
-    var verified: [MessageBody] = []
-    for (name, body) in opened {
-      let fields = body.fields
-      if let key = try keys.signKey(user: fields.sender, generation: fields.senderGen) {
-        if body.isSigned(by: key) {
-          verified.append(body)
-        } else {
-          try await refuse(name, ZDCSecurityError(.messageAuthFailed), &taken)
-        }
-      } else {
-        try await report(ZDCSecurityError(.writerUnknown), about: name)
-        taken.skipped.insert(name)
-      }
-    }
-    return verified
-  }
-
-  /// - Returns: Nil if this device has no key of that generation: it reads its own chain again with the next pull.
-  private func open(
-    _ envelope: MessageEnvelope, from sender: UserID, _ inbox: InboxWriter
-  ) throws -> MessageBody? {
-    guard let key = try session.keys.decryptionKey(gen: envelope.recipientEncGen) else { return nil }
-    let body = try envelope.open(user: session.user, inbox: inbox.tree, key: key)
-    try require(body.fields.sender == sender, .messageAuthFailed)
-    return body
-  }
-
-  private func refuse(_ name: MessageName, _ error: ZDCSecurityError, _ taken: inout Taken) async throws {
-    taken.refused.insert(name)
-    try await report(error, about: name)
-  }
-
-  private func report(_ error: ZDCSecurityError, about name: MessageName) async throws {
-    let error = error.with(user: name.sender)
-    session.events.report(error)
-    try await session.database.asyncReadWrite { [session, zone] transaction in
-      try transaction.record(error, localUser: session.localUser, zone: zone, atMs: session.now())
-    }
+    _ names: [MessageName], _ inbox: InboxWriter, _ taken: inout Taken
+  ) async throws -> (messages: [MessageBody], envelopes: Int) {
+    async let refused = session.identities.refresh(Array(Set(names.map(\.sender))))
+    let envelopes = try await envelopes(names, inbox)
+    let opener = MessageOpener(session: session, inbox: inbox)
+    for error in try await refused { try await opener.report(error) }
+    let opened = try await opener.open(envelopes)
+    taken.refused.formUnion(opened.refused)
+    taken.skipped.formUnion(opened.skipped)
+    return (opened.messages, envelopes.count)
   }
 
   /// Compares the heads that the senders name with the verified logs. The server drops the envelopes with the commit
