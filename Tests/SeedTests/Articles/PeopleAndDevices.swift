@@ -27,6 +27,12 @@ final class PeopleAndDevicesArticle: Sendable {
     }
   }
 
+  func find(_ typed: String, choose: ([ZDCUser]) async -> ZDCUser?) async throws -> ZDCUser? {
+    let matches = try await session.userManager.findUsers(handle: typed, for: user)
+    guard let chosen = await choose(matches) else { return nil }
+    return try await session.userManager.fetchUser(id: chosen.uuid, for: user)
+  }
+
   func compare(with other: String) async throws -> String {
     let people = session.userManager
     let theirs = try await people.fetchUser(id: other, for: user)
