@@ -96,7 +96,7 @@ extension ZDCLocalUserManager {
   /// ``ZDCUserManager/findUsers(handle:for:)``.
   ///
   /// The handle is public: it is a signed claim in the account's identity chain, which the server stores too. An account
-  /// has one at most; the one before is given up, and stays reserved for the account for 30 days.
+  /// has one at most. The previous one stays reserved for the account for 30 days.
   ///
   /// ```swift
   /// do {

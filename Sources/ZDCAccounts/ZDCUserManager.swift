@@ -75,8 +75,8 @@ public final class ZDCUserManager: Sendable {
   @discardableResult
   public func fetchUser(handle: String, for localUserID: String) async throws -> ZDCUser {
     guard let name = Handle(typed: handle) else { throw ZDCError(.invalidParameter, detail: "not a handle") }
-    let found = try await lookUp(name.text, for: localUserID)
-    guard let match = found.first(where: { $0.handle == name }) else { throw ZDCError(.userNotFound) }
+    let found = try await lookUp(name.text, for: localUserID) { $0.handle == name }
+    guard let match = found.first else { throw ZDCError(.userNotFound) }
     return try await fetchUser(id: match.user.text, for: localUserID)
   }
 
@@ -109,12 +109,15 @@ public final class ZDCUserManager: Sendable {
     }
   }
 
-  /// Asks the server who has these handles, and checks each answer against the users' own chains.
-  private func lookUp(_ beginning: String, for localUserID: String) async throws -> [HandleList.Entry] {
+  /// Asks the server who has these handles, and checks the answers that are wanted against the users' own chains.
+  private func lookUp(
+    _ beginning: String, for localUserID: String,
+    where isWanted: @escaping @Sendable (HandleList.Entry) -> Bool = { _ in true }
+  ) async throws -> [HandleList.Entry] {
     let api = try await users.serverAPI(for: try ZDCLocalUserManager.userID(localUserID))
     let store = IdentityStore(database: database, api: api, now: users.now)
     return try await translating {
-      let entries = try await api.handles(beginning: beginning)
+      let entries = try await api.handles(beginning: beginning).filter(isWanted)
       let holders = try await database.asyncRead { transaction in
         try entries.map { entry in try transaction.users.holders(of: entry.handle).filter { $0 != entry.user } }
       }

@@ -56,8 +56,8 @@ extension User {
       usage: "zdc user handle [options] [handle] [--remove]",
       discussion: """
         A handle has 3 to 32 letters (a to z), digits and single separators (. _ -), and begins with a letter. It is public: the server and \
-        all of its users see it. Other commands take @handle in place of a user ID. The handle before stays reserved for this account for \
-        30 days.
+        all of its users see it. Other commands take @handle in place of a user ID. The previous handle stays reserved for this \
+        account for 30 days.
 
         EXAMPLES
           zdc user handle alice

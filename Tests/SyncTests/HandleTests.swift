@@ -102,7 +102,7 @@ struct HandleTests {
     }
   }
 
-  @Test("a handle that was given up names nobody; another device sees the account's handle")
+  @Test("a handle that was given up leads to no user; another device sees the account's handle")
   func givenUp() async throws {
     try await People.run { people, world in
       try await People.claim("bob", people.bob)

@@ -157,7 +157,7 @@ import ZDCServer
     }
   }
 
-  @Test("a closed account has no handle, and nobody gets it for 30 days")
+  @Test("a closed account has no handle, and no other user gets it for 30 days")
   func closed() async throws {
     try await TestServer.run { (server: TestServer) async throws in
       let (alice, token) = try await server.newAccount()

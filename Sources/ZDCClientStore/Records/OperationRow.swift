@@ -112,10 +112,9 @@ package struct OperationRow: Sendable, Hashable {
   package var isInCommit: Bool { kind != .deliver && kind != .putProfile }
   /// Whether it delivers the user's profile.
   package var isProfileDelivery: Bool { kind == .deliver && node == nil && changeset == nil }
-  /// Whether it asks a recipient's devices to delete a message.
   /// Whether another device of the user may have delivered the message.
   package var isTakenOver: Bool { kind == .deliver && node != nil && changeset != nil }
-
+  /// Whether it asks a recipient's devices to delete a message.
   package var isBurn: Bool { kind == .deliver && node == nil && changeset != nil }
 
   /// Whether the operation is unchanged since it was queued and carries no data.

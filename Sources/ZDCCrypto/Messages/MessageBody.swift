@@ -63,7 +63,7 @@ package struct MessageBody: Sendable, Equatable {
   package let profile: UserProfile?
   /// The message of the sender that a message of kind `burn` deletes.
   package let burned: MessageID?
-  /// What a message of kind `keyRequest` asks for, or one of kind `keyAnswer` brings.
+  /// The payload of a message of kind `keyRequest` or `keyAnswer`.
   package let zoneKey: ZoneKeyLetter?
   package let signature: [UInt8]
   private let signedBytes: [UInt8]

@@ -1,6 +1,6 @@
 /// A name by which people find a user: `alice`, written `@alice` where a user ID may stand too (PROTOCOL 3.2).
 ///
-/// Only ASCII: letters of different alphabets that look alike would make names that nobody can tell apart.
+/// Only ASCII: with letters of other alphabets, two handles could look the same.
 package struct Handle: Sendable, Hashable, Comparable, CustomStringConvertible {
   package static let characters = 3...32
 

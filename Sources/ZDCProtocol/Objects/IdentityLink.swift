@@ -30,8 +30,8 @@ package struct IdentityLink: Sendable, Hashable {
     /// The value of a claim that gives a handle up.
     private static let noHandle = "-"
 
-    /// What a handle claim says: the outer nil for a claim of another type, the inner one for a handle that was given
-    /// up, or a value that is no handle.
+    /// The handle of a claim of one. The outer optional is nil for a claim of another type, the inner one if the claim
+    /// gives the handle up, or its value is no handle.
     package var claimedHandle: Handle?? {
       guard type == Self.handle else { return nil }
       return .some(Handle(String(decoding: value, as: UTF8.self)))
@@ -122,9 +122,8 @@ package struct IdentityLink: Sendable, Hashable {
     return claims
   }
 
-  /// What the link says about the user's handle: the outer nil if nothing, the inner one for a handle that was given up.
-  ///
-  /// A closed account has none.
+  /// The user's handle after this link. The outer optional is nil if the link does not change it, the inner one if the
+  /// user has no handle any more, as after the account was closed.
   package var claimedHandle: Handle?? { kind == .closed ? .some(nil) : claims.compactMap(\.claimedHandle).last }
 
   package var hash: LinkHash { LinkHash(labelledHash: "link", bytes) }

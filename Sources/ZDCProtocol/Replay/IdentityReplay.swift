@@ -45,8 +45,8 @@ package struct VerifiedIdentity: Sendable, Hashable {
   package internal(set) var claims: [IdentityLink.Claim]
   package internal(set) var isClosed: Bool
 
-  /// The user's handle: that of the newest claim of one.
-  package var handle: Handle? { isClosed ? nil : claims.compactMap(\.claimedHandle).last ?? nil }
+  /// The user's handle: that of the newest link that says something about it.
+  package internal(set) var handle: Handle?
 
   package func hasTreeClaim(appTreeID: String) -> Bool {
     let prefix = IdentityLink.Claim.tree(appTreeID: appTreeID, genesisCommits: []).value
@@ -104,12 +104,12 @@ package enum IdentityReplay {
       signGen: link.signGen,
       encGen: link.encGen, signKeys: [link.signGen: link.signPub], encKeys: [link.encGen: link.encPub],
       trustedSignGen: link.signGen, keyringVersion: link.keyringVersion, keyringHash: link.keyringHash,
-      claims: link.claims, isClosed: false)
+      claims: link.claims, isClosed: false, handle: link.claimedHandle ?? nil)
   }
 
   /// Returns the state against which the next link is checked, without reading the chain again.
   ///
-  /// Claims and older keys are omitted.
+  /// Claims, the handle and older keys are omitted.
   ///
   /// - Parameters:
   ///   - link: The newest link of a chain that the caller has verified.
@@ -202,6 +202,7 @@ package enum IdentityReplay {
     identity.keyringVersion = link.keyringVersion
     identity.keyringHash = link.keyringHash
     identity.claims += link.claims
+    if let handle = link.claimedHandle { identity.handle = handle }
     if link.kind == .closed { identity.isClosed = true }
   }
 }

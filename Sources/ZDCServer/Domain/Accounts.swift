@@ -168,8 +168,8 @@ enum Accounts {
     for other in try tx.devices(of: id) where other.id != device { try tx.removeDevice(other.id, of: id) }
   }
 
-  /// A handle that was given up stays reserved for the user for 30 days, so that nobody can take over the messages of
-  /// people who know the user by it.
+  /// A handle that was given up stays reserved for the user for 30 days. Otherwise another user could take it at once, and
+  /// get what people send to the handle that they know.
   private static let handleHoldMs: UInt64 = 30 * 86_400_000
 
   private static func updateHandle(

@@ -68,7 +68,7 @@ extension SyncScheduler {
     for (zone, known) in try await known() {
       let (worker, status) = (worker(zone.id), named[zone.zone])
       if status == nil, zone.ownerAccount != .open {
-        // The server has removed the zone with its owner's account. What is on this device stays.
+        // The server has removed the zone with its owner's account. The nodes on this device stay.
         await worker.handle(.headNamed(isKnown: true))
         continue
       }

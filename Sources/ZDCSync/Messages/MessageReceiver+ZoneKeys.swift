@@ -8,7 +8,7 @@ internal import ZDCSupport
 // Letters about keys of zones that wait in the mailbox (PROTOCOL 3.11, "Keys of zones"). They get no node in the inbox.
 
 extension MessageReceiver {
-  /// Answers requests and takes keys, then deletes the letters. One that is dropped is asked again later.
+  /// Answers requests and takes keys, then deletes the letters. A member whose request is not answered asks again later.
   func take(zoneKeys messages: [MessageBody], _ inbox: InboxWriter) async throws {
     let answers = try await session.database.asyncReadWrite { transaction in
       try messages.compactMap { message -> (letter: ZoneKeyLetter, recipient: UserID)? in
@@ -27,8 +27,8 @@ extension MessageReceiver {
     }
   }
 
-  /// Returns the key, if the verified list in force names the user as a reader. A user with new words that nobody has
-  /// accepted gets none, as in a new list.
+  /// Returns the key, if the verified list in force names the user as a reader. A verified user whose words have changed
+  /// gets none until this user has accepted the change, as in a new list.
   private func answer(
     to request: ZoneKeyLetter, from sender: UserID, _ transaction: ZDCReadWriteTransaction
   ) throws -> ZoneKeyLetter? {
@@ -41,7 +41,7 @@ extension MessageReceiver {
     return ZoneKeyLetter(zone: request.zone, zoneKeyGen: request.zoneKeyGen, key: key)
   }
 
-  /// Keeps a key that a member has sent. Its commitment in the list in force shows that it is the zone's, whoever sent it.
+  /// Keeps a key that a member has sent. The commitment in the list in force shows that it is the zone's key.
   private func take(_ answer: ZoneKeyLetter, from sender: UserID, _ transaction: ZDCReadWriteTransaction) throws {
     guard let row = try transaction.zones.zone(localUser: session.localUser, answer.zone), let key = answer.key,
       row.unreadableReason != nil, let list = row.head?.acl.fields, list.zoneKeyGen == answer.zoneKeyGen

@@ -6,7 +6,7 @@ internal import ZDCProtocol
 internal import ZDCSupport
 
 /// Asks other members for a zone's key when the user's own grant is missing or does not hold it (PROTOCOL 3.11, "Keys of
-/// zones"). Nobody but the user can check that grant, so a member who may change the list can lock the user out with it.
+/// zones"). Only the user can check that grant, so a member who may change the list can lock the user out with it.
 struct ZoneKeyRequests: Sendable {
   let session: SyncSession
 
@@ -30,15 +30,16 @@ struct ZoneKeyRequests: Sendable {
     }
   }
 
-  /// Asks for the zone's key if it is missing. A refusal of the server delays the request only: the zone's log is followed
-  /// without the key.
+  /// Asks for the zone's key if it is missing. The zone's log is followed without the key.
   func ask(_ zone: Int64) async throws {
-    do {
-      guard let (letter, members) = try await missing(zone), isDue(letter, zone) else { return }
-      try await send(members.map { (letter, $0) })
-    } catch let error as ServerError {
-      session.events.report(error)
-    }
+    guard let (letter, members) = try await missing(zone) else { return }
+    var pause = session.keyRequests.withLock { $0[zone] } ?? KeyRequestPause(zoneKeyGen: letter.zoneKeyGen)
+    if pause.zoneKeyGen != letter.zoneKeyGen { pause = KeyRequestPause(zoneKeyGen: letter.zoneKeyGen) }
+    guard pause.untilMs <= session.now() else { return }
+    try await send(members.map { (letter, $0) })
+    pause.untilMs = session.now() + min(Self.firstPauseMs << min(pause.count, 16), Self.longestPauseMs)
+    pause.count += 1
+    session.keyRequests.withLock { [pause] in $0[zone] = pause }
   }
 
   /// Returns what to ask for, and whom; nil if nothing is missing.
@@ -56,23 +57,17 @@ struct ZoneKeyRequests: Sendable {
     }
   }
 
-  private func isDue(_ letter: ZoneKeyLetter, _ zone: Int64) -> Bool {
-    let now = session.now()
-    return session.keyRequests.withLock { pauses in
-      var pause = KeyRequestPause(zoneKeyGen: letter.zoneKeyGen, count: 0, untilMs: 0)
-      if let known = pauses[zone], known.zoneKeyGen == letter.zoneKeyGen { pause = known }
-      guard pause.untilMs <= now else { return false }
-      pause.untilMs = now + min(Self.firstPauseMs << min(pause.count, 16), Self.longestPauseMs)
-      pause.count += 1
-      pauses[zone] = pause
-      return true
-    }
-  }
-
   /// Delivers letters to users whose chains are known. A mailbox has one letter of each kind about a key at most, so
   /// sending one again changes nothing.
+  ///
+  /// A refusal of the server is reported and changes nothing else: the key is asked for again later, and neither a pull nor
+  /// the user's other messages depend on it.
   func send(_ letters: [(letter: ZoneKeyLetter, recipient: UserID)]) async throws {
     guard !letters.isEmpty else { return }
+    do { try await deliver(letters) } catch let error as ServerError { session.events.report(error) }
+  }
+
+  private func deliver(_ letters: [(letter: ZoneKeyLetter, recipient: UserID)]) async throws {
     let (keys, refused) = try await session.identities.recipients(
       Array(Set(letters.map(\.recipient))), own: session.keys)
     for error in refused { session.events.report(error) }

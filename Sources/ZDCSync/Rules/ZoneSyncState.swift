@@ -290,5 +290,5 @@ struct Pause: Sendable {
 struct UnreachableBranch: Error {}
 
 /// The server has removed a branch with the account of its owner, whose identity chain says that the account is closed.
-/// What is on this device stays.
+/// The nodes on this device stay.
 struct RemovedBranch: Error {}

@@ -87,8 +87,9 @@ extension SyncSession {
 /// When a zone's key may be asked for again.
 struct KeyRequestPause: Sendable {
   var zoneKeyGen: UInt32
-  var count: Int
-  var untilMs: UInt64
+  /// The number of requests.
+  var count = 0
+  var untilMs: UInt64 = 0
 }
 
 extension SyncSession {

@@ -19,7 +19,8 @@ extension TestDevice {
   }
 
   /// Finds log nodes without a node. A node that this device deletes is missing until the deletion is sent, and the copy of
-  /// a node whose move is interrupted until it resumes. Apps do not see the nodes of profiles, and a zone that the user leaves has none.
+  /// a node whose move is interrupted until it resumes. Apps do not see the nodes of profiles, and a
+  /// zone that the user leaves has none.
   private static func lostNodes(_ db: Database) throws -> [String] {
     try String.fetchAll(
       db,

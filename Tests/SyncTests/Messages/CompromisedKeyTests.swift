@@ -90,7 +90,7 @@ struct CompromisedKeyTests {
     }
   }
 
-  /// - somebody has Alice's old key and a session, and sends messages after her declaration
+  /// - a thief has Alice's old key and a session, and sends messages after her declaration
   /// => each is a request; Bob's decision about the first is none about the second
   @Test func aStolenKey_getsNothingIntoTheInbox() async throws {
     try await TestWorld.run { world in

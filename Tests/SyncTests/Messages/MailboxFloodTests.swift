@@ -17,7 +17,7 @@ struct MailboxFloodTests {
   private static let messagesOfEach = 99
 
   /// Fills Bob's mailbox with messages of strangers. His server takes them for users whom he has accepted, so it has room
-  /// for more of them than for requests; his devices know none.
+  /// for more of them than for requests. His devices know none of the senders.
   private static func flood(_ bob: TestDevice, _ world: TestWorld) async throws {
     let inbox = TreeID.derive(owner: try bob.userID, trunk: .inbox, appTreeID: TestDevice.treeID)
     for number in 0..<strangers {

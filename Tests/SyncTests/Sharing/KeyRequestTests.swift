@@ -84,7 +84,7 @@ struct KeyRequestTests {
       #expect(tree.contains("eggs") && tree.contains("bread"))
       for member in [bob, carol] { #expect(try await member.tree(of: locked.alice) == tree) }
       #expect(try await carol.queueCount() == 0)
-      // Nobody's inbox shows the letters, and no mailbox keeps them.
+      // The letters are in no inbox, and in no mailbox any more.
       for device in [locked.alice, bob, carol] {
         #expect(!device.recorder.lines.contains { $0.contains("inbox") })
         let inbox = TreeID.derive(owner: try device.userID, trunk: .inbox, appTreeID: TestDevice.treeID)
@@ -112,6 +112,25 @@ struct KeyRequestTests {
       world.clock.advance(by: .seconds(86_400))
       try await carol.sync()
       #expect(Self.sent(carol) == 3)
+    }
+  }
+
+  @Test("K-2: an answer that the server refuses delays nothing, and the next request is answered")
+  func aRefusedAnswer() async throws {
+    try await TestWorld.run { world in
+      let locked = try await Locked(world)
+      let (bob, carol) = (locked.bob, locked.carol)
+      try await carol.sync()
+      bob.network.fail(.answer(status: 429, code: "tooManyRequests"), "POST", Routes.messages, times: 1)
+      try await bob.sync()
+      #expect(bob.network.hasStruck)
+      try await carol.sync()
+      #expect(try await locked.carolsBread() == nil)
+      world.clock.advance(by: .seconds(600))
+      try await carol.sync()
+      try await bob.sync()
+      try await carol.sync()
+      #expect(try await locked.carolsBread() == Data("two".utf8))
     }
   }
 
