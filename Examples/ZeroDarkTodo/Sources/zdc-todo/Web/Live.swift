@@ -14,7 +14,8 @@ enum Live {
   static func response(of page: Page, _ manager: ZDCManager, _ request: Request) -> Response {
     stream(request) { send in
       let account = try manager.account(page.user)
-      let seen = request.headers[lastEvent] ?? request.uri.queryParameters["seen"].map(String.init)
+      let lastEvent = HTTPField.Name("Last-Event-ID").flatMap { request.headers[$0] }
+      let seen = lastEvent ?? request.uri.queryParameters["seen"].map(String.init)
       let current = Current(page, seen: seen)
       // One tick causes several commits and sync states. The page is rendered once for those that arrive together.
       let (changes, change) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
@@ -47,8 +48,6 @@ enum Live {
       }
     }
   }
-
-  private static let lastEvent = HTTPField.Name("Last-Event-ID") ?? .userAgent
 
   /// The messages of unknown senders are not part of the database: the server is asked for them.
   private static let pauseBetweenRequests = Duration.seconds(5)
