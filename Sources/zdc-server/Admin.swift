@@ -10,6 +10,7 @@ struct Admin: ParsableCommand {
       Accounts are named by their IDs: the server knows no other name.
 
       EXAMPLES
+        zdc-server admin users --config /etc/zdc/server.json
         zdc-server admin users --data /var/lib/zdc
         zdc-server admin suspend USER --data /var/lib/zdc
         zdc-server admin quota USER 50000000000 --data /var/lib/zdc
@@ -24,6 +25,9 @@ struct Admin: ParsableCommand {
 
 /// Where the running server listens.
 struct AdminOptions: ParsableArguments {
+  @Option(name: .long, help: "The server's configuration file, which says where its socket is.")
+  var config: String?
+
   @Option(name: .long, help: "The server's data folder.")
   var data: String?
 
@@ -34,7 +38,7 @@ struct AdminOptions: ParsableArguments {
   var json = false
 
   func validate() throws {
-    guard data != nil || socket != nil else { throw ValidationError("give --data or --socket") }
+    guard data != nil || socket != nil else { throw ValidationError("give --config, --data or --socket") }
   }
 
   var path: String { socket ?? "\(data ?? "")/\(AdminSocket.defaultName)" }

@@ -20,6 +20,7 @@ struct BackUp: AsyncParsableCommand {
       Keep the list of deletions somewhere else than backups (serve --deletions): restore needs its newest form.
 
       EXAMPLES
+        zdc-server backup /backup/zdc --config /etc/zdc/server.json
         zdc-server backup /backup/zdc --data /var/lib/zdc
         zdc-server verify /backup/zdc
         zdc-server restore /backup/zdc --to-data /srv/zdc --deletions /var/lib/zdc/deletions
@@ -29,6 +30,9 @@ struct BackUp: AsyncParsableCommand {
 
   @Argument(help: "The folder of the backup; created if it does not exist.")
   var folder: String
+
+  @Option(name: .long, help: "The server's configuration file, for the options below. Options given here win.")
+  var config: String?
 
   @Option(name: .long, help: "The server's data folder.")
   var data: String
@@ -113,6 +117,9 @@ struct Restore: AsyncParsableCommand {
 
   @Argument(help: "The folder of the backup.")
   var folder: String
+
+  @Option(name: .long, help: "A configuration file with the new stores, for the --to options.")
+  var toConfig: String?
 
   @Option(name: .long, help: "The data folder to restore to; created if it does not exist.")
   var toData: String

@@ -16,12 +16,16 @@ struct Check: AsyncParsableCommand {
       uploads that have not ended are checked in a data folder only.
 
       EXAMPLES
+        zdc-server check --config /etc/zdc/server.json
         zdc-server check --data /var/lib/zdc
         zdc-server check --data /var/lib/zdc --blobs s3://zdc-blobs@s3.example.org
         zdc-server check --data /var/lib/zdc --database postgres://zdc@db.example.org/zdc --json
 
       \(ExitStatus.help)
       """)
+
+  @Option(name: .long, help: "The server's configuration file, for the options below. Options given here win.")
+  var config: String?
 
   @Option(name: .long, help: "The server's data folder.")
   var data: String

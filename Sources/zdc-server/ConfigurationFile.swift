@@ -3,7 +3,7 @@ import Foundation
 /// A file with options of `zdc-server serve`, named as on the command line.
 ///
 /// The program turns its values into arguments, so that one parser knows all names and checks all values. Arguments of
-/// the command line and the environment win.
+/// the command line and the environment win. Other commands read from the file where the stores and the socket are.
 struct ConfigurationFile {
   /// JSON with comments and trailing commas (JSON5).
   private enum Value: Decodable {
@@ -68,11 +68,12 @@ struct ConfigurationFile {
   }
 
   /// The names of the options that a file may set.
-  static let options: Set<String> = {
-    let groups: [Any] = [Serve(), BlobOptions()]
-    let labels = groups.flatMap { Mirror(reflecting: $0).children.compactMap(\.label) }
-    return Set(labels.map(name)).subtracting(["config", "blob-options"])
-  }()
+  static let options = names(of: [Serve(), BlobOptions()]).subtracting(["config", "blob-options"])
+
+  /// Returns the options that the properties of commands and of groups of options stand for.
+  fileprivate static func names(of groups: [Any]) -> Set<String> {
+    Set(groups.flatMap { Mirror(reflecting: $0).children.compactMap(\.label) }.map(name))
+  }
 
   /// Returns the option of a property: `max-streams` for `_maxStreams`, as ArgumentParser names it.
   private static func name(ofProperty label: String) -> String {
@@ -84,29 +85,77 @@ struct ConfigurationFile {
   /// Returns the arguments for the options that neither the command line nor the environment sets.
   ///
   /// - Parameters:
+  ///   - names: The command's name for each option of the file that it takes; nil for all, as they are.
   ///   - given: The arguments of the command line.
   ///   - environment: The variables that set an option: `ZDC_DATABASE`.
-  func arguments(beside given: [String], environment: [String: String]) -> [String] {
+  func arguments(named names: [String: String]? = nil, beside given: [String], environment: [String: String])
+    -> [String]
+  {
     var taken = Set(given.filter { $0.hasPrefix("--") }.map { String($0.dropFirst(2).prefix { $0 != "=" }) })
-    if environment["ZDC_DATABASE"] != nil { taken.insert("database") }
-    return values.keys.sorted().filter { !taken.contains($0) }.flatMap { name in
-      (values[name]?.texts ?? []).map { "--\(name)=\($0)" }
+    for name in ["database", "from-database", "to-database"] where environment[Self.variable(name)] != nil {
+      taken.insert(name)
     }
+    return values.keys.sorted().flatMap { option -> [String] in
+      guard let name = names.map({ $0[option] }) ?? option, !taken.contains(name) else { return [] }
+      return (values[option]?.texts ?? []).map { "--\(name)=\($0)" }
+    }
+  }
+
+  /// The variable that sets an option: `ZDC_FROM_DATABASE` for `from-database`.
+  private static func variable(_ option: String) -> String {
+    "ZDC_" + option.uppercased().replacingOccurrences(of: "-", with: "_")
   }
 }
 
 extension ConfigurationFile {
-  /// Returns the command line with the options of the file that it names with `--config`.
-  static func merged(_ arguments: [String], environment: [String: String]) throws -> [String] {
-    guard arguments.first == "serve", let path = path(in: arguments) else { return arguments }
-    return ["serve"] + (try Self(path: path)).arguments(beside: arguments, environment: environment)
-      + arguments.dropFirst()
+  /// An option that names a file, and the options of a command that the file may set.
+  struct Use {
+    var option = "config"
+    /// The command's names, by those of the file; nil for all, as they are.
+    var names: [String: String]?
+
+    /// What a command reads of the files that its options name.
+    ///
+    /// - Parameter command: The words before the first option: `["admin", "users"]`.
+    static func of(_ command: [String]) -> [Self] {
+      switch command.first {
+      case "serve": [Self()]
+      case "check": [Self(names: same(ConfigurationFile.names(of: [Check(), BlobOptions()])))]
+      case "backup": [Self(names: same(ConfigurationFile.names(of: [BackUp()])))]
+      case "admin": [Self(names: ["data": "data", "admin-socket": "socket"])]
+      case "migrate": [store("from"), store("to")]
+      case "restore": [store("to")]
+      default: []
+      }
+    }
+
+    private static func same(_ names: Set<String>) -> [String: String] {
+      Dictionary(uniqueKeysWithValues: names.intersection(ConfigurationFile.options).map { ($0, $0) })
+    }
+
+    /// The options that say where stores are, which a command that knows two places has twice.
+    private static func store(_ place: String) -> Self {
+      let names = ["data", "database", "blobs", "blobs-region", "blobs-key-file"]
+      return Self(
+        option: "\(place)-config", names: Dictionary(uniqueKeysWithValues: names.map { ($0, "\(place)-\($0)") }))
+    }
   }
 
-  private static func path(in arguments: [String]) -> String? {
+  /// Returns the command line with the options of the files that it names with `--config`.
+  static func merged(_ arguments: [String], environment: [String: String]) throws -> [String] {
+    let command = Array(arguments.prefix { !$0.hasPrefix("-") }.prefix(arguments.first == "admin" ? 2 : 1))
+    let added = try Use.of(command).flatMap { use in
+      try path(of: use.option, in: arguments).map {
+        try Self(path: $0).arguments(named: use.names, beside: arguments, environment: environment)
+      } ?? []
+    }
+    return command + added + arguments.dropFirst(command.count)
+  }
+
+  private static func path(of option: String, in arguments: [String]) -> String? {
     for (index, argument) in arguments.enumerated() {
-      if argument == "--config", index + 1 < arguments.count { return arguments[index + 1] }
-      if argument.hasPrefix("--config=") { return String(argument.dropFirst("--config=".count)) }
+      if argument == "--\(option)", index + 1 < arguments.count { return arguments[index + 1] }
+      if argument.hasPrefix("--\(option)=") { return String(argument.dropFirst("--\(option)=".count)) }
     }
     return nil
   }

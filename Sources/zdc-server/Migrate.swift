@@ -21,10 +21,14 @@ struct Migrate: AsyncParsableCommand {
 
       EXAMPLES
         zdc-server migrate --from-data /var/lib/zdc --to-data /srv/zdc --to-database postgres://zdc@db.example.org/zdc
+        zdc-server migrate --from-config /etc/zdc/server.json --to-config new.json
         zdc-server migrate --from-data /var/lib/zdc --to-data /srv/zdc --to-blobs s3://zdc-blobs@s3.example.org
 
       \(ExitStatus.help)
       """)
+
+  @Option(name: .long, help: "The configuration file of the server to copy from, for the --from options.")
+  var fromConfig: String?
 
   @Option(name: .long, help: "The data folder to copy from.")
   var fromData: String
@@ -40,6 +44,9 @@ struct Migrate: AsyncParsableCommand {
 
   @Option(name: .long, help: "A file with the key of that bucket. (default: the environment, as for serve)")
   var fromBlobsKeyFile: String?
+
+  @Option(name: .long, help: "A configuration file with the new stores, for the --to options.")
+  var toConfig: String?
 
   @Option(name: .long, help: "The data folder to copy to; created if it does not exist.")
   var toData: String

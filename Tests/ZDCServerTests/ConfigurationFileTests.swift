@@ -61,8 +61,43 @@ import Testing
     }
   }
 
+  /// One file is enough for all commands of an operator.
+  @Test func theOtherCommandsReadWhereTheStoresAre() async throws {
+    try await withFile("{}") { folder, file in
+      let (old, new) = (try write("old", in: folder), try write("new", in: folder))
+      let server = try await ServerProcess.serve(folder: folder + "/old", ["--config", old])
+      try await server.newAccount()
+      let (listed, users) = try await ServerProcess.run(["admin", "users", "--config", old, "--json"])
+      #expect(listed == 0)
+      #expect(users.contains("\"userID\"") || users.contains("\"user\""))
+      #expect(await server.stop() == 0)
+      let backup = folder + "/backup"
+      for arguments in [
+        ["check", "--config=\(old)"], ["backup", backup, "--config", old],
+        ["migrate", "--from-config", old, "--to-config", new], ["check", "--config", new],
+        ["restore", backup, "--to-config", new, "--to-data", folder + "/third"], ["check", "--data", folder + "/third"],
+      ] {
+        let (status, output) = try await ServerProcess.run(arguments)
+        #expect(status == 0, "\(arguments): \(output)")
+      }
+    }
+  }
+
+  /// Writes a configuration with options that only `serve` has.
+  private func write(_ name: String, in folder: String) throws -> String {
+    let file = "\(folder)/\(name).json"
+    let text = """
+      {"data": "\(folder)/\(name)", "admin-socket": "\(folder)/\(name).sock", "registration": "open", "max-streams": 4}
+      """
+    try Data(text.utf8).write(to: URL(fileURLWithPath: file))
+    return file
+  }
+
   @Test func aMissingFileIsNamed() async throws {
-    for arguments in [["serve", "--config"], ["config", "check"]] {
+    for arguments in [
+      ["serve", "--config"], ["config", "check"], ["check", "--config"], ["admin", "users", "--config"],
+      ["migrate", "--from-config"],
+    ] {
       let (status, _) = try await ServerProcess.run(arguments + ["/nowhere.json"])
       #expect(status == 66)
     }
