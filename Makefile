@@ -39,6 +39,7 @@ SHELL := /bin/bash
 .PHONY: help setup install uninstall release check-container build test test-postgres test-in-postgres check-apple-stubs test-s3 test-api example todo todo-test todo-check test-browser snippets api docs sentences check-apple test-long test-tsan lint format demo fuzz bench coverage clean todo-figures
 
 SWIFT ?= swift
+export CC := $(CURDIR)/Scripts/optimizing-clang
 FORMATTED := Sources Tests Benchmarks Examples/Minimal/Sources Examples/Minimal/Package.swift \
   Examples/ZeroDarkTodo/Sources Examples/ZeroDarkTodo/Tests Examples/ZeroDarkTodo/Package.swift Examples/Snippets Fuzz Package.swift
 

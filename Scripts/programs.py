@@ -15,6 +15,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 MIB = 1 << 20
 failures = []
+# As the Makefile, so that C is not compiled again where a script is run by itself.
+os.environ["CC"] = str(ROOT / "Scripts/optimizing-clang")
 
 
 def say(text):

@@ -27,14 +27,22 @@ package struct ByteReader: Sendable {
     return bytes[position..<position + count]
   }
 
-  package mutating func readUInt8() throws(ZDCSecurityError) -> UInt8 { try readInteger() }
-  package mutating func readUInt16() throws(ZDCSecurityError) -> UInt16 { try readInteger() }
-  package mutating func readUInt32() throws(ZDCSecurityError) -> UInt32 { try readInteger() }
-  package mutating func readUInt64() throws(ZDCSecurityError) -> UInt64 { try readInteger() }
+  package mutating func readUInt8() throws(ZDCSecurityError) -> UInt8 { UInt8(try readWord(1)) }
+  package mutating func readUInt16() throws(ZDCSecurityError) -> UInt16 { UInt16(try readWord(2)) }
+  package mutating func readUInt32() throws(ZDCSecurityError) -> UInt32 { UInt32(try readWord(4)) }
+  package mutating func readUInt64() throws(ZDCSecurityError) -> UInt64 { try readWord(8) }
 
-  private mutating func readInteger<T: FixedWidthInteger>() throws(ZDCSecurityError) -> T {
-    var value: T = 0
-    for byte in try read(count: MemoryLayout<T>.size) { value = value << 8 | T(byte) }
+  /// Reads a big-endian number of up to eight bytes.
+  ///
+  /// Neither generic nor a loop over a slice: both made an eighth of the time of a debug build's tests.
+  private mutating func readWord(_ count: Int) throws(ZDCSecurityError) -> UInt64 {
+    guard count <= remaining else { throw ZDCSecurityError(.nonCanonicalEncoding) }
+    var value: UInt64 = 0
+    let end = position + count
+    while position < end {
+      value = value << 8 | UInt64(bytes[position])
+      position += 1
+    }
     return value
   }
 
