@@ -36,7 +36,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup install uninstall release check-container build test test-postgres test-in-postgres check-apple-stubs test-s3 test-api example todo todo-test todo-check test-browser snippets api docs sentences check-apple test-long test-tsan lint format demo fuzz bench coverage clean todo-figures
+.PHONY: help setup install uninstall release check-container build test test-postgres test-in-postgres check-apple-stubs test-commands check-programs test-s3 test-api example todo todo-test todo-check test-browser snippets api docs sentences check-apple test-long test-tsan lint format demo fuzz bench coverage clean todo-figures
 
 SWIFT ?= swift
 export CC := $(CURDIR)/Scripts/optimizing-clang
@@ -68,18 +68,16 @@ else
 	ZDC_TEST_STORE=memory $(SWIFT) test --skip-build $(SOME) --filter ZDCServerTests
 	+@$(MAKE) --jobs 2 --keep-going $(PIECES) test-in-postgres check-apple-stubs
 	$(SWIFT) test --skip-build $(FEW) --filter SyncTests
-	$(SWIFT) test --skip-build $(FEW) --filter CommandTests
+	+@$(MAKE) --jobs 2 --keep-going $(PIECES) test-commands check-programs
 	@Scripts/check-api
 	@Scripts/example
 	@Scripts/todo test
 	@Scripts/check-snippets
-	@Scripts/check-install
-	@Scripts/check-release
 	@Scripts/docs
 endif
 	@Scripts/check-vectors
 
-# Both leave a core idle, so `test` runs them side by side, with the output of each in one piece where make can do that.
+# These leave a core idle, so `test` runs two at a time side by side, with the output of each in one piece where make can do that.
 PIECES = $(shell $(MAKE) --help | grep -e --output-sync >/dev/null && echo --output-sync=target)
 
 test-in-postgres:
@@ -87,6 +85,13 @@ test-in-postgres:
 
 check-apple-stubs:
 	@Scripts/check-apple
+
+test-commands:
+	$(SWIFT) test --skip-build --ignore-lock $(FEW) --filter CommandTests
+
+check-programs:
+	@Scripts/check-install
+	@Scripts/check-release
 
 test-postgres: build test-in-postgres
 
