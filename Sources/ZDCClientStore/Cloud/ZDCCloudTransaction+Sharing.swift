@@ -8,7 +8,8 @@ extension ZDCCloudTransaction {
   /// Gives a user permissions on a node and everything below it, now and in the future.
   ///
   /// The operation goes out with the next push: the user gets the key of the branch, sealed for them, and an entry in its
-  /// signed access list. If the user has permissions already, these replace them. All changes of one branch that are queued
+  /// signed access list. If the user has permissions already, these replace them, unless another device has removed the
+  /// user in the meantime: a removal wins over a change of permissions. All changes of one branch that are queued
   /// go out together; a later call for the same user replaces an earlier one that was not sent yet.
   ///
   /// ```swift
@@ -83,7 +84,8 @@ extension ZDCCloudTransaction {
     }
     try checkMayShare(root, user: user, giving: permissions)
     if root.list.entry(for: user) == nil { try checkIdentity(of: user) }
-    return try queue(.set(user, permissions), root)
+    let isMember = try isMember(user, root)
+    return try queue(isMember ? .modify(user, permissions) : .set(user, permissions), root)
   }
 
   /// Like ``recursiveRemoveShareItem(forUserID:nodeID:)``, but throws where that poisons the transaction.
@@ -159,6 +161,12 @@ extension ZDCCloudTransaction {
     guard root.list.allows(change, by: own), !root.isFinal else { throw ZDCCloudError(.notAllowed) }
   }
 
+  /// Whether the list names the user, and no removal is on its way that could make a change of permissions void.
+  private func isMember(_ user: UserID, _ root: SharedRoot) throws -> Bool {
+    guard root.list.entry(for: user) != nil else { return false }
+    return try !ListChangeStore(transaction).isInFlight(node: root.row.id, member: user)
+  }
+
   // MARK: Queueing
 
   private func queue(_ change: ListChange, _ root: SharedRoot) throws -> [ZDCCloudOperation] {
@@ -205,6 +213,7 @@ extension ZoneACL.Fields {
   package func has(_ change: ListChange) -> Bool {
     switch change {
     case .set(let user, let permissions): entry(for: user)?.permissions == permissions
+    case .modify(let user, let permissions): entry(for: user).map { $0.permissions == permissions } ?? true
     case .remove(let user): entry(for: user) == nil
     case .rotate(let generation): zoneKeyGen > generation
     }
@@ -216,7 +225,8 @@ extension ZoneACL.Fields {
     if writer == owner { return true }
     let own = entry(for: writer)?.permissions ?? []
     switch change {
-    case .set(_, let permissions): return own.contains(.share) && own.mayGive(permissions)
+    case .set(_, let permissions), .modify(_, let permissions):
+      return own.contains(.share) && own.mayGive(permissions)
     case .remove(let user): return own.contains(.share) || user == writer
     case .rotate: return own.contains(.share)
     }

@@ -4,21 +4,27 @@ package import ZDCProtocol
 /// A wanted change of a zone's access list. It names the state that is wanted, so it can be applied to any list.
 package enum ListChange: Sendable, Hashable {
   case set(UserID, ZoneACL.Permissions)
+  /// Other permissions for a user who is a member. A user who has been removed in the meantime gets no access by it.
+  case modify(UserID, ZoneACL.Permissions)
   case remove(UserID)
   /// A fresh key for the zone, unless the list has a newer one than this generation.
   case rotate(after: UInt32)
 
   package var member: UserID? {
     switch self {
-    case .set(let user, _), .remove(let user): user
+    case .set(let user, _), .modify(let user, _), .remove(let user): user
     case .rotate: nil
     }
   }
+
+  /// Above all permissions in the column, for those of a user who is a member.
+  private static let ofMember: Int64 = 1 << 16
 
   /// The column beside the member: their permissions, or 0 for none; the generation for a rotation.
   var number: Int64 {
     switch self {
     case .set(_, let permissions): Int64(permissions.rawValue)
+    case .modify(_, let permissions): Int64(permissions.rawValue) | Self.ofMember
     case .remove: 0
     case .rotate(let generation): Int64(generation)
     }
@@ -27,7 +33,9 @@ package enum ListChange: Sendable, Hashable {
   init(member: UserID?, number: Int64) throws {
     switch member {
     case let member? where number == 0: self = .remove(member)
-    case let member?: self = .set(member, ZoneACL.Permissions(rawValue: UInt16(truncatingIfNeeded: number)))
+    case let member?:
+      let permissions = ZoneACL.Permissions(rawValue: UInt16(truncatingIfNeeded: number))
+      self = number & Self.ofMember == 0 ? .set(member, permissions) : .modify(member, permissions)
     case nil: self = .rotate(after: UInt32(truncatingIfNeeded: number))
     }
   }

@@ -40,7 +40,7 @@ package struct WantedList: Equatable {
     guard !list.has(item.change) else { return done.append(item.operation) }
     guard list.allows(item.change, by: writer) else { return refused.append(item.operation) }
     switch item.change {
-    case .set(let user, let wanted):
+    case .set(let user, let wanted), .modify(let user, let wanted):
       let isNew = permissions[user] == nil
       guard !isNew || permissions.count < Limits.aclEntries else { return refused.append(item.operation) }
       permissions[user] = wanted

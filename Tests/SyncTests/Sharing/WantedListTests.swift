@@ -56,6 +56,15 @@ struct WantedListTests {
     #expect(Self.wanted([.set(Self.stranger, narrowed)], by: Self.writer).refused == [1])
   }
 
+  /// Another device has removed the user in the meantime.
+  @Test func otherPermissions_addNoRemovedUser() {
+    #expect(Self.wanted([.modify(Self.stranger, [.read])]).done == [1])
+    #expect(Self.wanted([.modify(Self.writer, [.read, .write])]).done == [1])
+    let wanted = Self.wanted([.modify(Self.writer, [.read])])
+    #expect(wanted.effective == [1] && wanted.permissions[Self.writer] == [.read] && !wanted.isRotation)
+    #expect(Self.wanted([.modify(Self.writer, [.read])], by: Self.writer).refused == [1])
+  }
+
   @Test func whatIsInForceIsDone() {
     let wanted = Self.wanted([.set(Self.writer, [.read, .write]), .remove(Self.stranger), .rotate(after: 1)])
     #expect(wanted.done == [1, 2, 3] && wanted.isEmpty && !wanted.isRotation)
