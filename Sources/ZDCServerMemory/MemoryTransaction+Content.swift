@@ -24,7 +24,9 @@ extension MemoryTransaction {
   }
 
   func blobs(_ keys: [Int64]) -> [BlobRow] { keys.compactMap { tables.blobs[$0]?.row } }
-  func inlineBytes(of blob: BlobRow) -> [UInt8]? { tables.blobs[blob.key]?.content }
+  func inlineBytes(of blobs: [BlobRow]) -> [Int64: [UInt8]] {
+    blobs.reduce(into: [:]) { $0[$1.key] = tables.blobs[$1.key]?.content }
+  }
 
   func parts(of blob: BlobRow) -> [BlobStatus.Part] {
     (tables.blobs[blob.key]?.parts ?? [:]).sorted { $0.key < $1.key }

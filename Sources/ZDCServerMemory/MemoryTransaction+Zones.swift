@@ -92,7 +92,13 @@ extension MemoryTransaction {
     return zoneKey(ofNode: record.name.node, tree: tree)
   }
 
-  func record(_ name: RecordName, in zone: ZoneKey) -> StoredRecord? {
+  func records(_ names: [RecordName], in zone: ZoneKey) -> [RecordName: Result<StoredRecord, RecordDamaged>] {
+    names.reduce(into: [:]) { records, name in
+      records[name] = record(name, in: zone).map { .success($0) }
+    }
+  }
+
+  private func record(_ name: RecordName, in zone: ZoneKey) -> StoredRecord? {
     let record = (tables.recordKeys[name] ?? []).lazy.compactMap { self.tables.records[$0] }
       .first { self.zone(of: $0) == zone }
     guard let record else { return nil }

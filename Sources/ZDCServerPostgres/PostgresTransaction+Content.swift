@@ -81,7 +81,7 @@ extension PostgresTransaction {
     ) { (ContentName(node: try $0.id(11), blob: try $0.id(1)), try blobRow($0)) }
   }
 
-  func inlineBytes(of blob: BlobRow) throws -> [UInt8]? { try smallBytes([blob.key])[blob.key] }
+  func inlineBytes(of blobs: [BlobRow]) throws -> [Int64: [UInt8]] { try smallBytes(blobs.map(\.key)) }
 
   /// Returns small content by its number in the contract, also of nodes that this transaction has replaced.
   func smallBytes(_ keys: [Int64]) throws -> [Int64: [UInt8]] {

@@ -140,29 +140,46 @@ extension PostgresTransaction {
     return try rows.reduce(into: [:]) { $0[$1.0] = try $1.1.checked() }
   }
 
-  func record(_ name: RecordName, in zone: ZoneKey) throws -> StoredRecord? {
-    let tree = try tree(of: zone)
-    let live = try db.first(
-      "SELECT \(Self.recordColumns) FROM nodes WHERE tree = $1 AND node = $2 AND hash = $3", .int(tree), .id(name.node),
-      .id(name.hash), row: liveRecord)
-    if let live, let place = try zones(ofNodes: [name.node], tree: tree)[name.node], place.zone == zone {
-      var record = try live.checked()
-      record.replacedMs = place.closedMs
-      return record
+  func records(
+    _ names: [RecordName], in zone: ZoneKey
+  ) throws -> [RecordName: Result<StoredRecord, RecordDamaged>] {
+    let live = try liveRecords(names, in: zone)
+    let replaced = try replacedRecords(names.filter { live[$0] == nil }, in: zone)
+    return try live.merging(replaced) { first, _ in first }.mapValues { record, replacedMs in
+      do {
+        var record = try record.checked()
+        record.replacedMs = replacedMs
+        return .success(record)
+      } catch let damage as RecordDamaged { return .failure(damage) }
     }
-    return try replacedRecord(name, in: zone)
   }
 
-  private func replacedRecord(_ name: RecordName, in zone: ZoneKey) throws -> StoredRecord? {
-    let found = try db.first(
+  private typealias FoundRecord = (record: LiveRecord, replacedMs: UInt64?)
+
+  private func liveRecords(_ names: [RecordName], in zone: ZoneKey) throws -> [RecordName: FoundRecord] {
+    let tree = try tree(of: zone)
+    let rows = try db.all(
       """
-      SELECT id, node, hash, bytes, received_ms, data_received_ms, replaced_ms FROM records
-      WHERE zone = $1 AND node = $2 AND hash = $3 LIMIT 1
-      """, .int(zone.rawValue), .id(name.node), .id(name.hash)
+      SELECT \(Self.recordColumns) FROM unnest($2::bytea[], $3::bytea[]) AS w(wanted_node, wanted_hash)
+      CROSS JOIN LATERAL
+        (SELECT * FROM nodes c WHERE c.tree = $1 AND c.node = wanted_node AND c.hash = wanted_hash LIMIT 1) n
+      """, .int(tree), .ids(names.map(\.node)), .ids(names.map(\.hash)), row: liveRecord)
+    let places = try zones(ofNodes: rows.map(\.name.node), tree: tree)
+    return rows.reduce(into: [:]) { found, row in
+      guard let place = places[row.name.node], place.zone == zone else { return }
+      found[row.name] = (row, place.closedMs)
+    }
+  }
+
+  private func replacedRecords(_ names: [RecordName], in zone: ZoneKey) throws -> [RecordName: FoundRecord] {
+    guard !names.isEmpty else { return [:] }
+    let rows = try db.all(
+      """
+      SELECT id, node, hash, bytes, received_ms, data_received_ms, replaced_ms
+      FROM unnest($2::bytea[], $3::bytea[]) AS w(wanted_node, wanted_hash) CROSS JOIN LATERAL
+        (SELECT * FROM records r WHERE r.zone = $1 AND r.node = wanted_node AND r.hash = wanted_hash LIMIT 1) r
+      """, .int(zone.rawValue), .ids(names.map(\.node)), .ids(names.map(\.hash))
     ) { (record: try liveRecord($0), replacedMs: $0.unsigned(6)) }
-    guard let found else { return nil }
-    var record = try found.record.checked()
-    record.replacedMs = found.replacedMs
-    return record
+    return rows.reduce(into: [:]) { $0[$1.record.name] = ($1.record, $1.replacedMs) }
   }
 }

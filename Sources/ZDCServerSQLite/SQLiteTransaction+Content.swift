@@ -94,7 +94,11 @@ extension SQLiteTransaction {
     return try db.first("SELECT id FROM users WHERE user_id = ?", .id(id)) { $0.int(0) }
   }
 
-  func inlineBytes(of blob: BlobRow) throws -> [UInt8]? {
+  func inlineBytes(of blobs: [BlobRow]) throws -> [Int64: [UInt8]] {
+    try blobs.reduce(into: [:]) { $0[$1.key] = try storedBytes(of: $1) }
+  }
+
+  private func storedBytes(of blob: BlobRow) throws -> [UInt8]? {
     if blob.key < 0 {
       return try db.first("SELECT bytes FROM contents WHERE node = ?", .int(-blob.key)) { $0.bytes(0) }
     }

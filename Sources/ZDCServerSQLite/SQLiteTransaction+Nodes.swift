@@ -78,8 +78,18 @@ extension SQLiteTransaction {
     return records
   }
 
-  func record(_ name: RecordName, in zone: ZoneKey) throws -> StoredRecord? {
+  func records(
+    _ names: [RecordName], in zone: ZoneKey
+  ) throws -> [RecordName: Result<StoredRecord, RecordDamaged>] {
     let tree = try tree(of: zone)
+    return try names.reduce(into: [:]) { records, name in
+      do { records[name] = try record(name, in: zone, tree: tree).map { .success($0) } } catch let damage as RecordDamaged {
+        records[name] = .failure(damage)
+      }
+    }
+  }
+
+  private func record(_ name: RecordName, in zone: ZoneKey, tree: Int64) throws -> StoredRecord? {
     if let node = try liveNode(name.node, tree: tree), try node.put().record == name.hash,
       try zoneKey(of: node, tree: tree) == zone
     {

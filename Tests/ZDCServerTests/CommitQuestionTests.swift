@@ -80,6 +80,54 @@ import ZDCServerMemory
     }
   }
 
+  /// - A member asks for 2 records and their content, and for 200; half of the records are replaced ones
+  /// => both cost the same number of questions
+  @Test func questionsDoNotGrowWithTheNamesThatAreRead() async throws {
+    let (few, many) = (try await questions(reading: 2), try await questions(reading: 200))
+    #expect(few == many)
+  }
+
+  private func questions(reading size: Int) async throws -> [Int] {
+    let account = try TestAccount()
+    var home = account.home
+    let contents = (0..<size).map { _ in TestZone.Content() }
+    let old = contents.map { home.record(.random(), content: $0.field()) }
+    let first = try home.put(old, contents: contents)
+    home.accepted(first.commit, records: old)
+    let new = old.prefix(size / 2).map { home.record($0.fields.node) }
+    let requests = [try CommitRequest(first.body), try CommitRequest(home.put(new).body)]
+    let names = old.map { RecordName(node: $0.fields.node, hash: $0.hash) }
+    let zone = home.zone
+    return try await MemoryStore().write(requests[0].subjects.union([.account(account.userID)])) { tx in
+      let registration = try Accounts.Registration(account.registration())
+      _ = try Accounts.register(registration, mode: .open, invites: [], now: 1, in: tx)
+      for request in requests { _ = try tx.apply(try Self.delta(request, account.userID, tx)) }
+      return try Self.questions(reading: names, contents, of: zone, by: account.userID, in: tx)
+    }
+  }
+
+  private static func questions(
+    reading names: [RecordName], _ contents: [TestZone.Content], of zone: ZoneID, by user: UserID,
+    in store: any MetadataReader
+  ) throws -> [Int] {
+    let readers = (0..<3).map { _ in CountingReader(store) }
+    let records = try Zones.records(names, zone: zone, user: user, in: readers[0])
+    #expect(try count(records.body) == names.count)
+    let asked = zip(names, contents).map { ContentName(node: $0.node, blob: $1.blob) }
+    let bytes = try Zones.contents(asked, zone: zone, user: user, in: readers[1])
+    #expect(try count(bytes) == names.count)
+    let kept = try KeptVersions(zone: zone, user: user, retentionMs: 1_000, in: readers[2]).states(names)
+    #expect(kept.count == names.count && kept.allSatisfy { $0.hasRecord })
+    return readers.map(\.questions)
+  }
+
+  private static func count(_ bundle: [UInt8]) throws -> Int {
+    var reader = Bundle.Reader(bundle)
+    var count = 0
+    while try reader.next() != nil { count += 1 }
+    return count
+  }
+
   private static func delta(
     _ request: CommitRequest, _ user: UserID, _ reader: any MetadataReader
   ) throws -> CommitDelta {
@@ -187,13 +235,15 @@ private final class CountingReader: MetadataReader {
     try asked.zone(of: tree, where: user, holds: permission)
   }
   func records(_ keys: [Int64]) throws -> [Int64: StoredRecord] { try asked.records(keys) }
-  func record(_ name: RecordName, in zone: ZoneKey) throws -> StoredRecord? { try asked.record(name, in: zone) }
+  func records(
+    _ names: [RecordName], in zone: ZoneKey
+  ) throws -> [RecordName: Result<StoredRecord, RecordDamaged>] { try asked.records(names, in: zone) }
   func file(_ id: BlobID) throws -> BlobRow? { try asked.file(id) }
   func contents(_ names: [ContentName], in tree: TreeID) throws -> [ContentName: BlobRow] {
     try asked.contents(names, in: tree)
   }
   func blobs(_ keys: [Int64]) throws -> [BlobRow] { try asked.blobs(keys) }
-  func inlineBytes(of blob: BlobRow) throws -> [UInt8]? { try asked.inlineBytes(of: blob) }
+  func inlineBytes(of blobs: [BlobRow]) throws -> [Int64: [UInt8]] { try asked.inlineBytes(of: blobs) }
   func parts(of blob: BlobRow) throws -> [BlobStatus.Part] { try asked.parts(of: blob) }
   func contentBytes(of user: UserID) throws -> UInt64 { try asked.contentBytes(of: user) }
   func recordBytes(of user: UserID) throws -> UInt64 { try asked.recordBytes(of: user) }

@@ -15,7 +15,11 @@ struct KeptVersions {
   /// Returns the state of each version, in the order requested. A version that was replaced before the user was a member
   /// is answered like one that is not stored.
   func states(_ names: [RecordName]) throws -> [KeptState] {
-    let records = try names.map(record)
+    let records = try Zones.parts(of: names).flatMap { part in
+      let stored = try reader.records(Array(part), in: zone.key)
+      // A damaged record counts as missing: it cannot be served.
+      return try part.map { try found(try? stored[$0]?.get()) }
+    }
     let contents = try contents(of: zip(names, records).map { name, found in (name.node, found?.content) })
     return zip(records, contents).map { found, hasContent in
       guard let found else { return .none }
@@ -29,10 +33,7 @@ struct KeptVersions {
     var replacedMs: UInt64?
   }
 
-  /// Returns nil also for a damaged record: it cannot be served.
-  private func record(_ name: RecordName) throws -> Found? {
-    let stored: StoredRecord?
-    do { stored = try reader.record(name, in: zone.key) } catch is RecordDamaged { return nil }
+  private func found(_ stored: StoredRecord?) throws -> Found? {
     guard let stored, member.mayRead(replacedMs: stored.replacedMs) else { return nil }
     return Found(
       content: try NodeRecord(stored.bytes).fields.content?.blobID, replacedMs: stored.replacedMs)

@@ -156,15 +156,17 @@ enum Zones {
     let (zone, member) = try Access.reader(id, user, in: reader)
     var writer = Bundle.Writer()
     var damaged: [RecordDamaged] = []
-    for name in names {
-      let found: StoredRecord?
-      do { found = try reader.record(name, in: zone.key) } catch let damage as RecordDamaged {
-        damaged.append(damage)
-        continue
+    pages: for part in parts(of: names) {
+      let found = try reader.records(Array(part), in: zone.key)
+      for name in part {
+        switch found[name] {
+        case .failure(let damage): damaged.append(damage)
+        case .success(let record) where member.mayRead(replacedMs: record.replacedMs):
+          guard writer.count == 0 || writer.count + record.bytes.count + 21 <= Limits.pageBytes else { break pages }
+          writer.append(record)
+        default: continue
+        }
       }
-      guard let record = found, member.mayRead(replacedMs: record.replacedMs) else { continue }
-      guard writer.count == 0 || writer.count + record.bytes.count + 21 <= Limits.pageBytes else { break }
-      writer.append(record)
     }
     guard names.isEmpty || writer.count > 0 || !damaged.isEmpty else {
       throw ServerError(.gone, "these records are no longer kept: pull commits again")
@@ -183,7 +185,10 @@ enum Zones {
     return (zone, length)
   }
 
-  private static let contentsPerRead = 256
+  /// Splits a list into parts that one read of the store answers.
+  static func parts<Name>(of names: [Name]) -> some Sequence<ArraySlice<Name>> {
+    stride(from: 0, to: names.count, by: 256).lazy.map { names[$0..<min($0 + 256, names.count)] }
+  }
 
   /// Returns small content in the order requested, without blobs that are unknown, large, or not in this zone.
   static func contents(
@@ -191,13 +196,13 @@ enum Zones {
   ) throws -> [UInt8] {
     let (zone, member) = try Access.reader(id, user, in: reader)
     var writer = Bundle.Writer()
-    for start in stride(from: 0, to: asked.count, by: contentsPerRead) {
-      let names = asked[start..<min(start + contentsPerRead, asked.count)]
-      let known = try reader.contents(Array(names), in: zone.zone.tree)
+    for names in parts(of: asked) {
+      let known = try reader.contents(Array(names), in: zone.zone.tree).filter { _, blob in
+        blob.isInline && blob.zone == zone.key && member.mayRead(replacedMs: blob.replacedMs)
+      }
+      let stored = try reader.inlineBytes(of: Array(known.values))
       for name in names {
-        guard let blob = known[name], blob.isInline, blob.zone == zone.key, member.mayRead(replacedMs: blob.replacedMs),
-          let bytes = try reader.inlineBytes(of: blob)
-        else { continue }
+        guard let blob = known[name], let bytes = stored[blob.key] else { continue }
         guard writer.count == 0 || writer.count + bytes.count + 21 <= Limits.pageBytes else { return writer.bytes }
         writer.append(content: bytes, blob: name.blob)
       }

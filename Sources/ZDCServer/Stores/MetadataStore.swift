@@ -141,11 +141,11 @@ package protocol MetadataReader: InboxReader {
   func zone(of tree: TreeID, where user: UserID, holds permission: ZoneACL.Permissions) throws -> ZoneRow?
   /// - Throws: ``RecordDamaged``.
   func records(_ keys: [Int64]) throws -> [Int64: StoredRecord]
-  /// Returns the node's current record, or one that it had in this zone and that is retained. The end of a zone replaces
-  /// all its records.
-  ///
-  /// - Throws: ``RecordDamaged``.
-  func record(_ name: RecordName, in zone: ZoneKey) throws -> StoredRecord?
+  /// Returns of these the nodes' current records, and those that they had in this zone and that are retained. The end of
+  /// a zone replaces all its records.
+  func records(
+    _ names: [RecordName], in zone: ZoneKey
+  ) throws -> [RecordName: Result<StoredRecord, RecordDamaged>]
 
   // Content
   /// Returns a ticket or a large blob. Their ids are file names; several nodes may have the same one.
@@ -154,7 +154,8 @@ package protocol MetadataReader: InboxReader {
   /// regardless of its node.
   func contents(_ names: [ContentName], in tree: TreeID) throws -> [ContentName: BlobRow]
   func blobs(_ keys: [Int64]) throws -> [BlobRow]
-  func inlineBytes(of blob: BlobRow) throws -> [UInt8]?
+  /// Returns the bytes of those of these blobs that are stored with the metadata, by their keys.
+  func inlineBytes(of blobs: [BlobRow]) throws -> [Int64: [UInt8]]
   func parts(of blob: BlobRow) throws -> [BlobStatus.Part]
 
   /// Returns the bytes of all blobs in this user's zones, live and retained, and of the unattached uploads that the
@@ -172,6 +173,13 @@ package protocol MetadataReader: InboxReader {
 }
 
 extension MetadataReader {
+  /// - Throws: ``RecordDamaged``.
+  package func record(_ name: RecordName, in zone: ZoneKey) throws -> StoredRecord? {
+    try records([name], in: zone)[name]?.get()
+  }
+
+  package func inlineBytes(of blob: BlobRow) throws -> [UInt8]? { try inlineBytes(of: [blob])[blob.key] }
+
   /// Returns who signed a commit; nil if the zone has no such commit.
   package func writer(of seq: UInt64, in zone: ZoneKey) throws -> UserID? {
     var bytes: [UInt8]?
