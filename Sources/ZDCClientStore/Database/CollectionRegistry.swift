@@ -7,6 +7,15 @@ package struct CollectionRegistry: Sendable {
     let typeName: String
     package let decode: @Sendable (_ json: [UInt8]) throws -> any Codable
     package let matches: @Sendable (Any) -> Bool
+    /// Maximum number of decoded objects in memory.
+    var limit = 0
+    var shared: Shared?
+  }
+
+  /// Decodes objects that several transactions may share.
+  struct Shared: Sendable {
+    let type: ObjectIdentifier
+    let decode: @Sendable (_ json: [UInt8]) throws -> any Sendable
   }
 
   private var entries: [String: Entry] = [:]
@@ -17,6 +26,18 @@ package struct CollectionRegistry: Sendable {
     entries[collection] = Entry(
       typeName: "\(type)", decode: { try ObjectCoding.decode(T.self, $0) }, matches: { $0 is T })
   }
+
+  package mutating func register<T: ZDCStorable & Sendable>(
+    _ type: T.Type, inCollection collection: String, cacheLimit: Int
+  ) {
+    register(type, inCollection: collection)
+    let shared = Shared(type: ObjectIdentifier(T.self), decode: { try ObjectCoding.decode(T.self, $0) })
+    entries[collection]?.shared = shared
+    entries[collection]?.limit = cacheLimit
+  }
+
+  /// The limits of the collections that have one.
+  var limits: [String: Int] { entries.mapValues(\.limit).filter { $0.value > 0 } }
 
   /// Returns the registration of a collection.
   ///

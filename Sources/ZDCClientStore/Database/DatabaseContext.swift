@@ -3,6 +3,9 @@ package import ZDCCrypto
 
 /// The state that all transactions of an open database share.
 package final class DatabaseContext: Sendable {
+  /// The app's object that is linked to a node.
+  typealias OpenedLink = (collection: String, key: String)
+
   /// Seals values under the database key.
   package let sealer: ValueSealer
   /// The sealer of zdc_object, kept because deriving it costs more than sealing a small value.
@@ -13,6 +16,9 @@ package final class DatabaseContext: Sendable {
   package let changes: ChangeSignals
   package let logger: Logger
   package let zones = ZoneMemory()
+  let decoded: DecodedObjects
+  /// The opened links of nodes, by the numbers of their rows.
+  let openedLinks = RowCache<Int64, OpenedLink>(limit: 10_000)
   /// In-memory state that other parts of the framework keep for as long as the database is open.
   package let attachments = Attachments()
   /// Called inside the transaction that removed an app object.
@@ -32,6 +38,7 @@ package final class DatabaseContext: Sendable {
     self.sealer = sealer
     objectSealer = sealer.table("zdc_object")
     self.registry = registry
+    decoded = DecodedObjects(registry)
     self.clock = clock
     self.changes = changes
     self.logger = logger

@@ -11,6 +11,12 @@ package final class ObjectStore {
   private let db: Database
   private let sealer: TableSealer
 
+  /// A row as it is stored.
+  package struct SealedRow {
+    var rowKey: [UInt8]
+    var sealed: [UInt8]
+  }
+
   /// A decrypted row.
   package struct Entry {
     package var collection: String
@@ -42,7 +48,11 @@ package final class ObjectStore {
   // MARK: Reading
 
   package func entry(forKey key: String, inCollection collection: String) throws -> Entry? {
-    try entry(rowKey: rowKey(forKey: key, inCollection: collection), collectionKey: collectionKey(collection))
+    try row(forKey: key, inCollection: collection).map(open)
+  }
+
+  func row(forKey key: String, inCollection collection: String) throws -> SealedRow? {
+    try row(rowKey(forKey: key, inCollection: collection), collectionKey: collectionKey(collection))
   }
 
   package func contains(key: String, inCollection collection: String) throws -> Bool {
@@ -69,20 +79,30 @@ package final class ObjectStore {
 
   /// Calls `body` for each row until it returns false. `body` may change the rows; rows that are gone are skipped.
   package func forEach(inCollection collection: String, _ body: (Entry) throws -> Bool) throws {
+    try forEachRow(inCollection: collection) { try body(open($0)) }
+  }
+
+  /// Like ``forEach(inCollection:_:)``, without opening the rows.
+  func forEachRow(inCollection collection: String, _ body: (SealedRow) throws -> Bool) throws {
     let collectionKey = collectionKey(collection)
     let rowKeys = try Data.fetchAll(
       try db.cachedStatement(sql: "SELECT rowKey FROM zdc_object WHERE collection = ? ORDER BY rowKey"),
       arguments: [Data(collectionKey)])
     for rowKey in rowKeys {
-      guard let entry = try entry(rowKey: [UInt8](rowKey), collectionKey: collectionKey) else { continue }
-      guard try body(entry) else { return }
+      guard let row = try row([UInt8](rowKey), collectionKey: collectionKey) else { continue }
+      guard try body(row) else { return }
     }
   }
 
-  private func entry(rowKey: [UInt8], collectionKey: [UInt8]) throws -> Entry? {
-    let statement = try db.cachedStatement(sql: "SELECT value FROM zdc_object WHERE collection = ? AND rowKey = ?")
-    guard let sealed = try Data.fetchOne(statement, arguments: [Data(collectionKey), Data(rowKey)]) else { return nil }
-    do { return try decode(try sealer.open(sealed, row: rowKey)) } catch {
+  private func row(_ rowKey: [UInt8], collectionKey: [UInt8]) throws -> SealedRow? {
+    let query = "SELECT value FROM zdc_object WHERE collection = ? AND rowKey = ?"
+    return try db.firstRow(query, [Data(collectionKey), Data(rowKey)]) { row in
+      SealedRow(rowKey: rowKey, sealed: try row.requiredBytes(0))
+    }
+  }
+
+  func open(_ row: SealedRow) throws -> Entry {
+    do { return try decode(try sealer.open(row.sealed, row: row.rowKey)) } catch {
       throw ZDCError(.corruptDatabase, detail: "an object does not open", underlying: error)
     }
   }

@@ -40,6 +40,26 @@ public struct ZDCDatabaseConfig: Sendable {
   public mutating func register<T: ZDCStorable>(_ type: T.Type, inCollection collection: String) {
     registry.register(type, inCollection: collection)
   }
+
+  /// Registers a type whose decoded objects stay in memory.
+  ///
+  /// For objects that are read again and again, such as those of a screen that is read after each change: only those that
+  /// have changed are decrypted and decoded. Reading never returns an older object than the transaction sees.
+  ///
+  /// ```swift
+  /// config.register(Task.self, inCollection: "tasks", cacheLimit: 10_000)
+  /// ```
+  ///
+  /// - Parameters:
+  ///   - type: A type with value semantics, such as a struct of strings and numbers: all readers get copies of one value.
+  ///   - collection: The collection, as in ``register(_:inCollection:)``.
+  ///   - cacheLimit: Maximum number of objects. Those that were not read for long are dropped first. All are dropped when the
+  ///     framework is closed.
+  public mutating func register<T: ZDCStorable & Sendable>(
+    _ type: T.Type, inCollection collection: String, cacheLimit: Int
+  ) {
+    registry.register(type, inCollection: collection, cacheLimit: cacheLimit)
+  }
 }
 
 /// Collects the migrations of the app's own tables.

@@ -62,6 +62,26 @@ extension ZDCDatabaseConnection {
     ZDCDatabaseValues { self.observe(body) }
   }
 
+  /// Like ``values(of:)``, but `body` runs again only after commits that set or remove objects of the app.
+  ///
+  /// While a change is sent or received, one commit changes the app's objects, and several the state of nodes and of the
+  /// queue. This shows the change without reading for each of them.
+  ///
+  /// ```swift
+  /// let lists = connection.objectValues(of: { transaction in
+  ///   try transaction.keys(inCollection: "lists")
+  /// })
+  /// for try await titles in lists { show(titles) }
+  /// ```
+  ///
+  /// - Parameter body: As for ``values(of:)``. Changes of nodes, of the queue or of the app's own tables, without a change of
+  ///   an object in the same commit, cause no new value.
+  public func objectValues<T: Sendable & Equatable>(
+    of body: @escaping @Sendable (ZDCReadTransaction) throws -> T
+  ) -> ZDCDatabaseValues<T> {
+    ZDCDatabaseValues { self.observe(tables: ["zdc_object"], body) }
+  }
+
   /// Like ``values(of:)``, but returns one stream that begins immediately.
   ///
   /// The observation ends when the stream is released, when the task that reads it is cancelled, or when the framework

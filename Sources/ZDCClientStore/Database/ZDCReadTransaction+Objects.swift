@@ -25,7 +25,12 @@ extension ZDCReadTransaction {
     if let known = frameworkObject(forKey: key, inCollection: collection) { return known }
     return poisoning {
       let registered = try context.registry.entry(collection)
-      return try objects.entry(forKey: key, inCollection: collection).map { try registered.decode($0.json) as Any }
+      return try objects.row(forKey: key, inCollection: collection).map { row -> Any in
+        if let known = try context.decoded.item(of: row, Any.self, inCollection: collection, objects) {
+          return known.object
+        }
+        return try registered.decode(objects.open(row).json)
+      }
     } ?? nil
   }
 
@@ -41,7 +46,7 @@ extension ZDCReadTransaction {
   public final func object<T: ZDCStorable>(
     _ type: T.Type = T.self, forKey key: String, inCollection collection: String
   ) throws -> T? {
-    try objects.entry(forKey: key, inCollection: collection).map { try ObjectCoding.decode(T.self, $0.json) }
+    try objects.row(forKey: key, inCollection: collection).map { try item(of: $0, inCollection: collection).object }
   }
 
   /// Returns whether there is an object. Errors poison the transaction.
@@ -96,11 +101,20 @@ extension ZDCReadTransaction {
     _ type: T.Type = T.self, inCollection collection: String,
     using body: (_ key: String, _ object: T, _ stop: inout Bool) throws -> Void
   ) throws {
-    try objects.forEach(inCollection: collection) { entry in
+    try objects.forEachRow(inCollection: collection) { row in
       var stop = false
-      try body(entry.key, try ObjectCoding.decode(T.self, entry.json), &stop)
+      let (key, object): (String, T) = try item(of: row, inCollection: collection)
+      try body(key, object, &stop)
       return !stop
     }
+  }
+
+  private final func item<T: ZDCStorable>(
+    of row: ObjectStore.SealedRow, inCollection collection: String
+  ) throws -> (key: String, object: T) {
+    if let known = try context.decoded.item(of: row, T.self, inCollection: collection, objects) { return known }
+    let entry = try objects.open(row)
+    return (entry.key, try ObjectCoding.decode(T.self, entry.json))
   }
 }
 

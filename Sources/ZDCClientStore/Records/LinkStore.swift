@@ -14,16 +14,18 @@ package final class LinkStore {
 
   package let db: Database
   package let sealer: TableSealer
+  private let opened: RowCache<Int64, DatabaseContext.OpenedLink>
 
-  package init(db: Database, sealer: ValueSealer) {
+  init(db: Database, context: DatabaseContext) {
     self.db = db
-    self.sealer = sealer.table("zdc_link")
+    sealer = context.sealer.table("zdc_link")
+    opened = context.openedLinks
   }
 
   package func link(ofNode node: Int64) throws -> (collection: String, key: String)? {
-    let statement = try db.cachedStatement(sql: "SELECT sealed FROM zdc_link WHERE node = ?")
-    guard let row = try Row.fetchOne(statement, arguments: [node]) else { return nil }
-    return try open(try row.requiredBytes(0), node: node)
+    try db.firstRow("SELECT sealed FROM zdc_link WHERE node = ?", [node]) { row in
+      try open(try row.requiredBytes(0), node: node)
+    }
   }
 
   /// The link of a node of that tree. Opens nothing but the link.
@@ -78,15 +80,17 @@ package final class LinkStore {
   }
 
   private func open(_ sealed: [UInt8], node: Int64) throws -> (collection: String, key: String) {
-    var reader = ByteReader(try sealer.open(sealed, row: rowID(node)))
-    let collection = try reader.readVariable32(limit: sealed.count)
-    let key = try reader.readVariable32(limit: sealed.count)
-    return (String(decoding: collection, as: UTF8.self), String(decoding: key, as: UTF8.self))
+    try opened.value(of: node, stored: sealed) {
+      var reader = ByteReader(try sealer.open(sealed, row: rowID(node)))
+      let collection = try reader.readVariable32(limit: sealed.count)
+      let key = try reader.readVariable32(limit: sealed.count)
+      return (String(decoding: collection, as: UTF8.self), String(decoding: key, as: UTF8.self))
+    }
   }
 
   private func rowID(_ node: Int64) -> [UInt8] { Array(String(node).utf8) }
 }
 
 extension ZDCReadTransaction {
-  package var links: LinkStore { cached { LinkStore(db: database, sealer: context.sealer) } }
+  package var links: LinkStore { cached { LinkStore(db: database, context: context) } }
 }

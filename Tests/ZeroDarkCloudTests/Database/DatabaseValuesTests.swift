@@ -39,6 +39,24 @@ import ZDCTreesystem
     #expect(try await values.next() == ["a", "b"])
   }
 
+  @Test func objectValues_areReadAgainAfterChangesOfObjectsOnly() async throws {
+    try await rw.write { try $0.database.execute(sql: "CREATE TABLE app_table (x INTEGER)") }
+    let runs = Mutex(0)
+    let values = ui.objectValues(of: { transaction in
+      runs.withLock { $0 += 1 }
+      return try transaction.keys(inCollection: "notes")
+    })
+    var iterator = values.makeAsyncIterator()
+    #expect(try await iterator.next() == [])
+    try await manager.put(Note(title: "a"), "1")
+    #expect(try await iterator.next() == ["1"])
+    let before = runs.withLock { $0 }
+    for _ in 0..<5 { try await rw.write { try $0.database.execute(sql: "INSERT INTO app_table VALUES (1)") } }
+    try await rw.write { $0.removeObject(forKey: "1", inCollection: "notes") }
+    #expect(try await iterator.next() == [])
+    #expect(runs.withLock { $0 } - before <= 2)
+  }
+
   @Test func rolledBackValues_areNeverSeen() async throws {
     var values = titles().makeAsyncIterator()
     #expect(try await values.next() == [])
