@@ -22,9 +22,9 @@ public struct ListItem: Identifiable, Hashable, Sendable {
   /// When it was created.
   public let created: Date
   /// The number of its tasks, and of those that are done.
-  public let counts: List.Counts
+  public var counts: List.Counts
   /// Its sync status. Changes of its tasks count too.
-  public let badges: Set<Badge>
+  public var badges: Set<Badge>
   /// Everyone with access, the owner first; empty for a list that is not shared.
   public let members: [Member]
   /// Whether it belongs to the account.
@@ -98,7 +98,7 @@ public struct TaskItem: Identifiable, Hashable, Sendable {
   /// Identifies the photo's version on this device. Nil if there is no photo.
   public let photo: String?
   /// Its sync status.
-  public let badges: Set<Badge>
+  public var badges: Set<Badge>
 }
 
 /// A change of this device, the outcome of a conflict, or the end of a list of another user. Many can be undone.
@@ -145,6 +145,37 @@ public struct Screen: Hashable, Sendable {
   public var losses = 0
   /// Pending invitations, the latest first.
   public var invitations: [InvitationItem] = []
+}
+
+extension Screen {
+  /// Whether it shows more than an earlier one, apart from badges and numbers of tasks, which change several times while a
+  /// change is sent or received.
+  ///
+  /// A tick that is not sent yet is no news: the page has shown it before it was stored.
+  public func hasNews(since earlier: Screen) -> Bool {
+    guard tasks.count == earlier.tasks.count, withoutProgress == earlier.withoutProgress else { return true }
+    return zip(tasks, earlier.tasks).contains { $0.hasNews(since: $1) }
+  }
+
+  private var withoutProgress: Screen {
+    var screen = self
+    screen.tasks = []
+    for index in screen.lists.indices {
+      (screen.lists[index].badges, screen.lists[index].counts) = ([], List.Counts())
+    }
+    return screen
+  }
+}
+
+extension TaskItem {
+  fileprivate func hasNews(since earlier: TaskItem) -> Bool {
+    guard id == earlier.id, photo == earlier.photo else { return true }
+    guard let task, let before = earlier.task else { return task != earlier.task }
+    let isTickedHere = task.isDone != before.isDone && !badges.isDisjoint(with: [.pending, .syncing])
+    let isTickedThere = task.isDone != before.isDone && !isTickedHere
+    return isTickedThere || task.title != before.title || task.details != before.details
+      || task.priority != before.priority || task.rank != before.rank
+  }
 }
 
 /// A node as the server stores it, with the title that only this device can read.

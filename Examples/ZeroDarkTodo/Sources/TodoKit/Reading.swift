@@ -12,12 +12,23 @@ extension Account {
   }
 
   /// Returns the current snapshot, and a new one after each commit that changes it.
-  public func screens(list listID: String? = nil, withActivity: Bool = true) -> ZDCDatabaseValues<Screen> {
-    let zdc = session.zdc
-    return session.databaseManager.uiDatabaseConnection.values { transaction in
+  ///
+  /// - Parameter withProgress: Whether commits count too that only change the sync status. While a change is sent or
+  ///   received, there are several, and one of another kind.
+  public func screens(
+    list listID: String? = nil, withActivity: Bool = true, withProgress: Bool = true
+  ) -> ZDCDatabaseValues<Screen> {
+    let (zdc, database) = (session.zdc, session.databaseManager.uiDatabaseConnection)
+    let read: @Sendable (ZDCReadTransaction) throws -> Screen = { transaction in
       guard let cloud = zdc.cloudTransaction(transaction, forLocalUserID: user) else { return Screen() }
       return try reader(transaction, cloud).screen(list: listID, withActivity: withActivity)
     }
+    return withProgress ? database.values(of: read) : database.objectValues(of: read)
+  }
+
+  /// Returns a value now and after each commit.
+  public func commits() -> ZDCDatabaseValues<UUID> {
+    session.databaseManager.uiDatabaseConnection.values(of: { _ in UUID() })
   }
 
   /// Finds a task in any list.

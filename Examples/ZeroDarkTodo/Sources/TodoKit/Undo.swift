@@ -2,7 +2,7 @@ import Foundation
 import ZeroDarkCloud
 
 /// A change of this device, kept so that the user can undo it.
-struct Edit: Codable {
+struct Edit: Codable, Sendable {
   static let collection = "edits"
   /// Older edits are removed.
   static let limit = 50
@@ -17,7 +17,7 @@ struct Edit: Codable {
   var undo: Undo
   var isUndone = false
 
-  enum Undo: Codable {
+  enum Undo: Codable, Sendable {
     /// Changes properties of a task: an encoded ``ZDCChangeset``.
     case changeset(Data)
     /// Deletes the list or the task.

@@ -60,9 +60,10 @@ public final class ZDCManager: ZeroDarkCloudDelegate {
     // The platform keeps the key: in the keychain, or in a file that only its owner may read.
     let keys = zdc.databaseKeyManager
     var database = ZDCDatabaseConfig(encryptionKey: try keys.isConfigured ? keys.unlock() : keys.createKey())
-    database.register(List.self, inCollection: List.collection)
-    database.register(Task.self, inCollection: Task.collection)
-    database.register(Edit.self, inCollection: Edit.collection)
+    // Screens read these again after each change, so those that have not changed stay in memory.
+    database.register(List.self, inCollection: List.collection, cacheLimit: 1_000)
+    database.register(Task.self, inCollection: Task.collection, cacheLimit: 10_000)
+    database.register(Edit.self, inCollection: Edit.collection, cacheLimit: 2 * Edit.limit)
     database.register(Removed.self, inCollection: Removed.collection)
     database.register(Invitation.self, inCollection: Invitation.collection)
     database.register(Nickname.self, inCollection: Nickname.collection)

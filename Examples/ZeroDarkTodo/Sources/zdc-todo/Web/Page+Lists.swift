@@ -17,11 +17,12 @@ extension Page {
 
   private func listLink(_ list: ListItem) -> HTML {
     let open = list.counts.tasks - list.counts.done
-    return """
+    let element: HTML = """
       <li id="l-\(list.id)"><a href="\(base)/list/\(list.id)"\(place.listID == list.id ? " aria-current=\"page\"" : HTML.empty)>
       \(Self.ring(list.counts))<span class="name"><bdi>\(list.title.displayed)</bdi></span>\(list.members.isEmpty ? HTML.empty : Self.shared)\(Self.badges(list.badges))
       <span class="count" aria-label="\(open) open">\(open == 0 ? HTML.empty : "\(open)")</span></a></li>
       """
+    return HTML(row: "l-\(list.id)", element)
   }
 
   private var newList: HTML {
@@ -90,6 +91,7 @@ extension Page {
     "<span class=\"shared\" title=\"shared\">\(Icon.people)<span class=\"hidden\">shared</span></span>"
 
   static func badges(_ badges: Set<Badge>) -> HTML {
+    guard !badges.isEmpty else { return .empty }
     let texts: [Badge: String] = [
       .pending: "not sent yet", .syncing: "is being sent", .merged: "merged", .needsDownload: "downloading",
     ]

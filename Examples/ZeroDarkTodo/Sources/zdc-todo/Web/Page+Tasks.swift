@@ -106,7 +106,7 @@ extension Page {
         """
     }
     let title = task.title.displayed
-    return """
+    let element: HTML = """
       <li id="t-\(item.id)" class="task \(task.priority.rawValue)\(task.isDone ? " is-done" : "")" data-task="\(item.id)" \
       \(task.isDone || !list.canEdit ? HTML.empty : "draggable=\"true\"")>
       \(form("/task/\(item.id)/done", class: "check", """
@@ -114,9 +114,9 @@ extension Page {
         """))
       <a class="body" id="b-\(item.id)" href="\(base)/list/\(list.id)/\(item.id)"><span class="name"><bdi>\(title)</bdi></span>\
       \(task.details.isEmpty ? HTML.empty : "<span class=\"details\"><bdi>\(task.details.displayed)</bdi></span>")</a>
-      \(priorityMark(task.priority))\(Self.badges(item.badges))
-      \(item.photo.map { thumbnail(item.id, $0) })\(task.isDone || !list.canEdit ? HTML.empty : handle(item.id, title))</li>
+      \(priorityMark(task.priority))\(Self.badges(item.badges))\(item.photo.map { thumbnail(item.id, $0) })\(task.isDone || !list.canEdit ? HTML.empty : handle(title))</li>
       """
+    return HTML(row: "t-\(item.id)", element)
   }
 
   private func priorityMark(_ priority: Priority) -> HTML {
@@ -131,11 +131,7 @@ extension Page {
     "<img class=\"thumb\" width=\"40\" height=\"40\" alt=\"\" loading=\"lazy\" src=\"\(base)/task/\(id)/thumbnail?v=\(version)\">"
   }
 
-  private func handle(_ id: String, _ title: String) -> HTML {
-    """
-    <button type="button" class="handle" data-move="\(base)/task/\(id)/move" aria-label="Move \(title): arrow up or down">
-    <svg viewBox="0 0 20 20" class="icon dots" aria-hidden="true"><circle cx="7" cy="5" r="1.3"/><circle cx="13" cy="5" r="1.3"/>\
-    <circle cx="7" cy="10" r="1.3"/><circle cx="13" cy="10" r="1.3"/><circle cx="7" cy="15" r="1.3"/><circle cx="13" cy="15" r="1.3"/></svg></button>
-    """
+  private func handle(_ title: String) -> HTML {
+    "<button type=\"button\" class=\"handle\" aria-label=\"Move \(title): arrow up or down\"></button>"
   }
 }

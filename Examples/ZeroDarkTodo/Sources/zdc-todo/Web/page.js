@@ -33,8 +33,8 @@ function morph(old, fresh) {
     if (old.data !== fresh.data) old.data = fresh.data;
     return;
   }
-  // Most rows of a long list.
-  if (old.tagName === "LI" && !isTicked(old) && old.isEqualNode(fresh)) return;
+  // A row that the page has as it is: most rows of a long list.
+  if (fresh.dataset.same !== undefined) return isTicked(old) ? showStored(old) : undefined;
   // The full photo, or the progress of its download.
   if (old.dataset.shown !== undefined && old.dataset.version === fresh.dataset.version) return;
   const isUntouched = old.value === defaultValue(old);
@@ -48,6 +48,12 @@ function morph(old, fresh) {
 function isTicked(row) {
   const box = row.querySelector("[type=checkbox]");
   return box !== null && box.checked !== box.defaultChecked;
+}
+
+// After a tick that another device has undone. A tick that is being sent stays.
+function showStored(row) {
+  const box = row.querySelector("[type=checkbox]");
+  if (!sending.has(box.form)) showTick(box, box.defaultChecked);
 }
 
 const isField = (element) => element.matches("textarea, select, input:not([type=checkbox], [type=file])");
@@ -75,6 +81,7 @@ function morphChildren(old, fresh) {
     let found = wanted.id ? byID.get(wanted.id) : place && isSame(place, wanted) ? place : null;
     if (found && found.tagName !== wanted.tagName) found = null;
     if (!found) {
+      if (wanted.dataset?.same !== undefined) continue;
       old.insertBefore(document.importNode(wanted, true), place);
       continue;
     }
@@ -90,11 +97,12 @@ function morphChildren(old, fresh) {
 }
 
 let dragged = null;
-let delayed = null;
+const delayed = [];
 let latest = null;
 
+// Each event names the rows that have not changed since the one before, so none may be left out.
 function show(html) {
-  if (dragged) return (delayed = html);
+  if (dragged) return delayed.push(html);
   const fresh = new DOMParser().parseFromString(`<div>${html}</div>`, "text/html").body.firstElementChild;
   const focused = document.activeElement;
   morphChildren(app, fresh);
@@ -117,6 +125,9 @@ function follow() {
 }
 
 // --- Forms ---
+
+// The forms whose requests are not answered yet.
+const sending = new Set();
 
 // Returns the answer's text, or null if the request failed.
 async function send(url, body, type) {
@@ -143,7 +154,9 @@ document.addEventListener("submit", async (event) => {
   const leads = form.querySelector("[data-go]") !== null;  // the answer is the address of a page
   const cleared = form.querySelector("[data-clear]");
   if (cleared) cleared.value = "";
+  sending.add(form);
   const answer = await send(form.action, body);
+  sending.delete(form);
   const isDone = answer !== null;
   if (isDone && leads) return location.assign(answer);
   if (!isDone && cleared) cleared.value = body.get(cleared.name);
@@ -211,7 +224,7 @@ document.addEventListener("error", (event) => event.target.matches?.("img.thumb"
 const rows = () => [...document.querySelectorAll("#open > .task")];
 
 async function move(row, next) {
-  const url = row.querySelector("[data-move]").dataset.move;
+  const url = new URL("move", row.querySelector("form").action);
   const answer = await send(url, new URLSearchParams({ before: next?.dataset.task ?? "" }));
   if (answer === null && latest) show(latest);
 }
@@ -241,12 +254,11 @@ document.addEventListener("drop", (event) => {
 document.addEventListener("dragend", () => {
   dragged?.classList.remove("dragged");
   dragged = null;
-  if (delayed) show(delayed);
-  delayed = null;
+  delayed.splice(0).forEach(show);
 });
 
 document.addEventListener("keydown", (event) => {
-  const handle = event.target.closest?.("[data-move]");
+  const handle = event.target.closest?.(".handle");
   const step = { ArrowUp: -1, ArrowDown: 1 }[event.key];
   if (!handle || !step) return;
   event.preventDefault();
