@@ -427,11 +427,34 @@ def go_to_sharing(todo, title):
     expect(todo.page.get_by_role("heading", name=title)).to_be_visible()
 
 
+def choose_handle(bob):
+    page = bob.page
+    for handle, answer in (("b", "A handle has 3 to 32 letters"), ("@Bob", "Saved.")):
+        page.get_by_label("Your handle").fill(handle)
+        page.get_by_role("button", name="Save").click()
+        expect(page.get_by_role("status")).to_contain_text(answer)
+    bob.problems.clear()  # the refusal itself
+    page.reload()
+    check(page.get_by_label("Your handle").input_value() == "@bob", "a person chooses a handle, and sees it")
+
+
+def find_by_handle(alice, user):
+    page = alice.page
+    find_person(alice, "@no-one")
+    expect(page.get_by_role("status")).to_contain_text("There is no account with this handle")
+    alice.problems.clear()  # the refusal itself
+    find_person(alice, "@bob")
+    expect(page.get_by_role("heading", name="@bob")).to_be_visible()
+    check(page.locator(".id code").inner_text() == user, "another person finds them by it")
+    page.go_back()
+
+
 def meet(alice, bob):
     """Alice finds Bob by his ID and shares a list with him. Bob, who does not know her, gets a request."""
     page = alice.page
     bob.page.get_by_role("link", name="Invitations").click()
     user = bob.page.locator("#own-id").inner_text()
+    choose_handle(bob)
     new_list(alice, "Party")
     for task in ("cake", "candles"):
         alice.add(task)
@@ -441,6 +464,7 @@ def meet(alice, bob):
     expect(page.get_by_role("status")).to_contain_text("There is no account with this ID")
     alice.problems.clear()  # the refusal itself
     screenshots(alice, "share-first")
+    find_by_handle(alice, user)
     find_person(alice, user)
     expect(page.locator(".number li")).to_have_count(12)
     page.get_by_label("Name, only on this device").fill("Bob")

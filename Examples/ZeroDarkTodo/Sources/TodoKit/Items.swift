@@ -58,13 +58,15 @@ public struct Person: Identifiable, Hashable, Sendable {
   public let name: String?
   /// The name that they have chosen themselves, which may be anyone's; nil if this device has none.
   public let ownName: String?
+  /// Their handle, without an `@`. No two users of a server have the same.
+  public let handle: String?
   /// The state of their identity; nil if this device has never met them.
   public let identity: ZDCIdentityState?
   /// Twelve groups of five digits. Both people see the same ones, unless an attacker is between them.
   public let safetyNumber: [String]
 
-  /// The name that the user has given them, their own one, or else the first characters of the ID.
-  public var label: String { name ?? ownName ?? String(id.prefix(8)) }
+  /// The name that the user has given them, their own one, their handle, or else the first characters of the ID.
+  public var label: String { name ?? ownName ?? handle.map { "@\($0)" } ?? String(id.prefix(8)) }
 }
 
 /// An invitation that the user has neither accepted nor declined.
@@ -79,10 +81,13 @@ public struct InvitationItem: Identifiable, Hashable, Sendable {
   public let date: Date
 }
 
-/// A user whom the account does not know, and who has sent messages. All fields are unverified claims of the server.
+/// Someone whose messages wait for the user's decision: a user whom the account does not know, or a known person whose key
+/// was compromised. The server's claims about an unknown user are not verified.
 public struct UnknownSender: Identifiable, Hashable, Sendable {
   /// The user ID.
   public let id: String
+  /// The known person. They have declared the key compromised that signed these messages, so anyone may have written them.
+  public let person: Person?
   /// The number of messages.
   public let messages: Int
   /// When the first message was sent.

@@ -25,6 +25,24 @@ public struct People: Sendable {
     return try await account.tree.read { transaction, _ in person(userID, transaction) }
   }
 
+  /// Finds another user by their ID, or by their handle with an `@`, and fetches and verifies their keys.
+  ///
+  /// The server says who has a handle, and the user's own signed keys must claim it. Compare the safety number nonetheless.
+  ///
+  /// - Throws: `userNotFound`; `invalidParameter` for the account's own ID or handle, and for a text that is no handle.
+  @discardableResult
+  public func find(_ text: String) async throws -> Person {
+    guard text.hasPrefix("@") else { return try await meet(text) }
+    return try await meet(session.userManager.fetchUser(handle: text, for: user).uuid)
+  }
+
+  /// Chooses the handle by which others find the account, with or without an `@`. It is public. An empty one is given up.
+  ///
+  /// - Throws: `invalidParameter` for a text that is no handle; `ZDCServerError` with `handleTaken`.
+  public func setOwnHandle(_ handle: String) async throws {
+    try await session.localUserManager.setHandle(handle.isEmpty ? nil : handle, for: user)
+  }
+
   /// Reads what this device knows about a person, without a network.
   public func person(_ userID: String) throws -> Person {
     try account.tree.read { transaction, _ in person(userID, transaction) }
@@ -45,7 +63,8 @@ public struct People: Sendable {
     let name = transaction.object(forKey: userID, inCollection: Nickname.collection) as? Nickname
     let user = transaction.user(id: userID)
     return Person(
-      id: userID, name: name?.name, ownName: user?.name, identity: user?.identity, safetyNumber: safetyNumber(userID))
+      id: userID, name: name?.name, ownName: user?.name, handle: user?.handle, identity: user?.identity,
+      safetyNumber: safetyNumber(userID))
   }
 
   /// - Returns: Nothing for a text that is no user ID.
@@ -83,14 +102,20 @@ public struct People: Sendable {
 }
 
 // Messages of users whom the account does not know are listed by the server, and not fetched. Everything in the list is
-// an unverified claim: show the ID, and let the user decide.
+// an unverified claim: show the ID, and let the user decide. Messages under a key that a known person has declared
+// compromised wait too.
 extension People {
-  /// Asks the server which unknown users have sent a message.
+  /// Asks the server whose messages wait for the user's decision.
   public func unknownSenders() async throws -> [UnknownSender] {
     let requests = try await session.syncManager.messageRequests(forLocalUserID: user)
-    return Dictionary(grouping: requests, by: \.senderID)
-      .map { UnknownSender(id: $0, messages: $1.count, date: $1.map(\.date).min() ?? Date()) }
-      .sorted { ($0.date, $0.id) < ($1.date, $1.id) }
+    let senders = Dictionary(grouping: requests, by: \.senderID)
+    return try await account.tree.read { transaction, _ in
+      senders.map { id, messages in
+        UnknownSender(
+          id: id, person: messages.contains(where: \.isKeyCompromised) ? person(id, transaction) : nil,
+          messages: messages.count, date: messages.map(\.date).min() ?? Date())
+      }.sorted { ($0.date, $0.id) < ($1.date, $1.id) }
+    }
   }
 
   /// Receives the messages of an unknown user, now and later.

@@ -6,8 +6,8 @@ import ZeroDarkCloud
 struct AccountCommands: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "account",
-    abstract: "Create an account, log in, choose a name, list and remove accounts of this device.",
-    subcommands: [Create.self, Login.self, Name.self, List.self, Remove.self])
+    abstract: "Create an account, log in, choose a name and a handle, list and remove accounts of this device.",
+    subcommands: [Create.self, Login.self, Name.self, Handle.self, List.self, Remove.self])
 
   struct Create: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -69,6 +69,30 @@ struct AccountCommands: AsyncParsableCommand {
 
     func run() async throws {
       try await options.run { account in try await account.people.setOwnName(name) }
+    }
+  }
+
+  struct Handle: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Choose the handle by which others find you.",
+      discussion: """
+        It has 3 to 32 letters (a to z), digits and single separators (. _ -), and is public. Without a handle, the \
+        command prints yours. An empty one gives it up.
+
+        EXAMPLES
+          zdc-todo account handle @alice
+          zdc-todo account handle ""
+        """)
+    @Argument(help: "The handle.") var handle: String?
+    @OptionGroup var options: Options
+
+    func run() async throws {
+      try await options.run { account in
+        if let handle { return try await account.people.chooseHandle(handle) }
+        let own = try account.people.person(account.user).handle
+        if options.json { return Output.line(try Output.json(["handle": own])) }
+        Output.line(own.map { "@\($0)" } ?? "no handle")
+      }
     }
   }
 

@@ -1,4 +1,5 @@
 import Foundation
+import TodoKit
 import ZeroDarkCloud
 
 /// The exit codes. They are the same as those of `zdc`.
@@ -123,5 +124,17 @@ struct Failure: Error {
     var code: String
     var exit: Int32
     var message: String
+  }
+}
+
+extension People {
+  /// Like ``setOwnHandle(_:)``, with errors for display.
+  func chooseHandle(_ handle: String) async throws {
+    do { try await setOwnHandle(handle) } catch let error as ZDCServerError where error.code == .handleTaken {
+      throw Failure(.cannotCreate, "handleTaken", "Another person has this handle. Choose another one.")
+    } catch let error as ZDCError where error.code == .invalidParameter {
+      throw Failure(
+        .usage, "noHandle", "A handle has 3 to 32 letters (a to z), digits, and single separators (. _ -).")
+    }
   }
 }

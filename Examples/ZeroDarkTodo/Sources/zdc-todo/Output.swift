@@ -166,22 +166,33 @@ struct InboxJSON: Encodable {
 
   struct Sender: Encodable {
     var user: String
+    var name: String?
     var messages: Int
     var date: Date
+
+    var count: String { "\(messages) \(messages == 1 ? "message" : "messages")" }
+
+    init(_ sender: UnknownSender) {
+      (user, name, messages, date) = (sender.id, sender.person?.name, sender.messages, sender.date)
+    }
   }
 
   var invitations: [Invitation]
   var unknownSenders: [Sender]
+  /// Known people who have declared the key of these messages compromised.
+  var compromisedKeys: [Sender]
 
   init(_ invitations: [InvitationItem], _ senders: [UnknownSender]) {
     self.invitations = invitations.map {
       Invitation(id: $0.id, title: $0.title, sender: $0.sender.id, senderName: $0.sender.name, date: $0.date)
     }
-    unknownSenders = senders.map { Sender(user: $0.id, messages: $0.messages, date: $0.date) }
+    unknownSenders = senders.filter { $0.person == nil }.map(Sender.init)
+    compromisedKeys = senders.filter { $0.person != nil }.map(Sender.init)
   }
 
   var lines: [String] {
     invitations.map { "\($0.title.displayed)  from \($0.senderName?.displayed ?? $0.sender)" }
-      + unknownSenders.map { "unknown user \($0.user)  \($0.messages) \($0.messages == 1 ? "message" : "messages")" }
+      + unknownSenders.map { "unknown user \($0.user)  \($0.count)" }
+      + compromisedKeys.map { "\($0.name?.displayed ?? $0.user)  \($0.count) under a compromised key" }
   }
 }

@@ -7,16 +7,18 @@ struct Share: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Share a list with another user, and invite them.",
     discussion: """
-      The user is named by ID, which they find with `zdc-todo account list`, or by a name that you have given them. \
+      The user is named by ID, which they find with `zdc-todo account list`, by the handle that they have chosen with \
+      `zdc-todo account handle`, or by a name that you have given them. \
       Compare the printed safety number with theirs, on the phone or in person: it proves that no attacker is between \
       you. For a member, the command changes what they may do. Without a change, it invites them again.
 
       EXAMPLES
         zdc-todo share Groceries 7jn5… --name Bob
+        zdc-todo share Groceries @bob
         zdc-todo share Garden Bob --read-only
       """)
   @Argument(help: "The title of the list.") var list: String
-  @Argument(help: "The other user: ID or name.") var user: String
+  @Argument(help: "The other user: ID, @handle or name.") var user: String
   @Option(help: "A name for the user. Only this device knows it.") var name: String?
   @Flag(help: "Let them read the list, and not change it.") var readOnly = false
   @OptionGroup var options: Options
@@ -27,7 +29,7 @@ struct Share: AsyncParsableCommand {
       guard list.isOwn else {
         throw Failure(.noPermission, "notAllowed", "\(list.title.displayed) belongs to another user, who can share it")
       }
-      let person = try await account.people.meet(account.userID(user))
+      let person = try await account.people.find(account.userID(user))
       if let name { try await account.people.setName(name, of: person.id) }
       try await account.share(list.id, with: person.id, canEdit: !readOnly)
       if options.json { return Output.line(try Output.json(PersonJSON(account.people.person(person.id)))) }

@@ -179,4 +179,29 @@ import ZeroDarkCloudTesting
       #expect(title.displayed == "<b>a/b: ../x</b>")
     }
   }
+
+  /// - Alice, whom Bob knows, invites him to another list, and declares her key compromised before he syncs
+  /// => the invitation waits with her name, and is no request of an unknown person
+  /// - Bob accepts her again
+  /// => he has the invitation
+  @Test func anInvitationUnderACompromisedKey_waitsWithThePersonsName() async throws {
+    try await withPeople { people in
+      let (alice, bob) = (people.alice, people.bob)
+      try await people.share()
+      try await bob.account.people.setName("Alice", of: alice.account.user)
+      #expect(try await bob.account.people.unknownSenders() == [])
+      try await alice.account.createList("Party")
+      try await people.invite("Party")
+      try await alice.account.session.localUserManager.rotateKeys(for: alice.account.user, areCompromised: true)
+      try await alice.sync()
+      try await bob.sync()
+      let sender = try #require(try await bob.account.people.unknownSenders().first)
+      #expect(sender.id == alice.account.user && sender.person?.name == "Alice" && sender.messages == 1)
+      #expect(try await bob.invitations() == [])
+      try await bob.account.people.accept(alice.account.user)
+      try await bob.sync()
+      #expect(try await bob.invitations().map(\.title) == ["Party"])
+      #expect(try await bob.account.people.unknownSenders() == [])
+    }
+  }
 }

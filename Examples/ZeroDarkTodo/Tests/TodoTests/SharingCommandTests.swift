@@ -49,6 +49,26 @@ import ZeroDarkCloudTesting
     }
   }
 
+  @Test func aPersonIsFoundByTheirHandle() async throws {
+    try await withPeople { _, people in
+      let (alice, bob) = (people.alice, people.bob)
+      #expect(try await bob.run("account", "handle").output == "no handle\n")
+      try await bob.run("account", "handle", "b", expecting: 64)
+      try await bob.run("account", "handle", "@Bob")
+      #expect(try await bob.run("account", "handle").output == "@bob\n")
+      #expect(try await bob.run("account", "handle", "--json").output == #"{"handle":"bob"}"# + "\n")
+      try await alice.run("account", "handle", "bob", expecting: 73)
+      try await alice.run("share", "Groceries", "@nobody", expecting: 66)
+      try await bob.run("share", "Groceries", "@bob", expecting: 66)
+      let shared = try await alice.run("share", "Groceries", "@bob").output
+      #expect(shared.hasPrefix("safety number with @bob:\n"))
+      let members = try await alice.run("members", "Groceries").output
+      #expect(members == "\(people.aliceID)  owner  (you)\n\(people.bobID)  editor\n")
+      try await bob.run("account", "handle", "")
+      #expect(try await bob.run("account", "handle").output == "no handle\n")
+    }
+  }
+
   @Test func anInvitationIsDeclined_andAMemberRemoved() async throws {
     try await withPeople { _, people in
       let (alice, bob) = (people.alice, people.bob)

@@ -108,7 +108,7 @@ enum Live {
 
     /// Returns what has changed in the content, or nil if the browser has it.
     func update(_ account: Account) throws -> Event? {
-      page.person = try page.place.userID.map(account.people.person)
+      page.person = try page.place.userID(own: page.user).map(account.people.person)
       let content = page.content
       let (known, isSeen) = (rows, content.version == seen)
       if isSeen && !known.isEmpty { return nil }

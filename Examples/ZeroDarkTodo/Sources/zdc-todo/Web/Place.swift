@@ -53,9 +53,11 @@ enum Place: Hashable, Sendable {
     if case .task(let task, _) = self { task } else { nil }
   }
 
-  var userID: String? {
+  /// The person whom the page shows. The invitations show the account's own handle.
+  func userID(own user: String) -> String? {
     switch self {
     case .access(let user, _), .person(let user): user
+    case .invitations: user
     default: nil
     }
   }

@@ -34,11 +34,11 @@ struct SharingPane {
     """
     <section class="add"><h2>Add a person</h2>
     \(page.form("/list/\(list.id)/share/find", class: "find", """
-      <label class="hidden" for="f-user">The person's ID</label>
-      <input id="f-user" name="user" placeholder="Their ID" maxlength="100" autocomplete="off" autocapitalize="none" \
+      <label class="hidden" for="f-user">The person's ID or handle</label>
+      <input id="f-user" name="user" placeholder="@handle, or their ID" maxlength="100" autocomplete="off" autocapitalize="none" \
       spellcheck="false" required data-go><button class="primary">Next</button>
       """))
-    <p class="hint">Their app shows it under “Invitations”. Ask for it over a channel that you trust.</p></section>
+    <p class="hint">Their app shows both under “Invitations”. Ask for one over a channel that you trust.</p></section>
     """
   }
 }

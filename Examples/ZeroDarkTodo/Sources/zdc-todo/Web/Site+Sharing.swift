@@ -16,6 +16,11 @@ extension Site {
   }
 
   func addPeople(to account: RouterGroup<Context>) {
+    account.post("handle") { request, context in
+      let handle = try await Form(request)["handle"].filter { !$0.isWhitespace }
+      try await chosen(context).people.chooseHandle(handle)
+      return back(request, context)
+    }
     account.post("person/:person/name", use: setName)
     account.post("person/:person/verify") { request, context in
       try await chosen(context).people.verify(context.parameters.decoded("person"))
@@ -41,18 +46,18 @@ extension Site {
 
   // MARK: Access
 
-  /// Fetches a person's keys, and opens the page with their safety number.
+  /// Finds a person by ID or handle, fetches their keys, and opens the page with their safety number.
   @Sendable private func find(_ request: Request, _ context: Context) async throws -> Response {
     let (account, list) = (try chosen(context), try context.parameters.decoded("list"))
-    let userID = try await Form(request)["user"].filter { !$0.isWhitespace }
+    let text = try await Form(request)["user"].filter { !$0.isWhitespace }
     do {
-      try await account.people.meet(userID)
+      return go(to: .access(try await account.people.find(text).id, toList: list), request, account)
     } catch let error as ZDCError where error.code == .userNotFound {
-      throw Failure(.noInput, "noUser", "There is no account with this ID.")
+      throw Failure(.noInput, "noUser", "There is no account with this \(text.hasPrefix("@") ? "handle" : "ID").")
     } catch let error as ZDCError where error.code == .invalidParameter {
-      throw Failure(.usage, "ownID", "This is your own ID.")
+      throw Failure(
+        .usage, "ownID", text.hasPrefix("@") ? "This is your own handle, or not a valid one." : "This is your own ID.")
     }
-    return go(to: .access(userID, toList: list), request, account)
   }
 
   @Sendable private func share(_ request: Request, _ context: Context) async throws -> Response {

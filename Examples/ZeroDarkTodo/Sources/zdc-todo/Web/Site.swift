@@ -135,7 +135,7 @@ struct Site: Sendable {
     return Page(
       user: account.user, accounts: users, place: place, screen: screen,
       sync: try await account.session.syncManager.syncState(forLocalUserID: account.user),
-      person: try place.userID.map(account.people.person),
+      person: try place.userID(own: account.user).map(account.people.person),
       senders: place == .invitations ? try await Live.unknownSenders(account) : nil, deletion: deletion)
   }
 
