@@ -47,6 +47,7 @@ public struct ZDCDatabaseConfig: Sendable {
   /// have changed are decrypted and decoded. Reading never returns an older object than the transaction sees.
   ///
   /// ```swift
+  /// var config = ZDCDatabaseConfig(encryptionKey: key)
   /// config.register(Task.self, inCollection: "tasks", cacheLimit: 10_000)
   /// ```
   ///
