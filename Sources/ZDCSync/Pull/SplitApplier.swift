@@ -3,6 +3,7 @@ internal import ZDCClientStore
 internal import ZDCCrypto
 internal import ZDCProtocol
 internal import ZDCSupport
+internal import ZDCTreesystem
 
 /// Applies a split of the parent zone's log to this device, inside the transaction that applies its commit
 /// (PROTOCOL 3.7 "Splits").
@@ -82,13 +83,55 @@ struct SplitApplier {
     try removal.returnSurvivors(below: before, gone: Set(departed.all))
     guard let root = try nodes.node(id: before.id) else { return }
     let mount = try pointer.map { try insertPointer($0, inPlaceOf: root) }
+    let graft = try removePlaceholder(in: branch, shownAt: root)
     try rows.moveCloudNodes()
     try rows.makeRoot(try nodes.node(id: root.id) ?? root)
-    if let mount { try transaction.mounts.set(zone: branch, at: mount.id) }
+    if let mount, graft == nil { try transaction.mounts.set(zone: branch, at: mount.id) }
     try returnMovedOut(rows, below: root)
     try rows.moveLocalNodes(below: root.id)
     if let mount { try rows.moveMoves(of: root, to: mount) }
     try rows.readLostNodes()
+    if let graft { try announce(graft, root, pointer: mount) }
+  }
+
+  // MARK: Branches that the user has grafted before this device read their split
+
+  private struct Graft {
+    /// The node that the app got from its call.
+    var node: ZDCNode
+    var path: ZDCTreesystemPath
+    /// Where the branch was until now.
+    var oldPath: ZDCTreesystemPath
+  }
+
+  private var places: LocalTreeResolver { LocalTreeResolver(session: session, transaction: transaction) }
+
+  /// Removes the row that stands for the root of a grafted branch. The rows that the parent zone has take its place, with
+  /// their queued changes.
+  ///
+  /// - Returns: Nil if the user has not grafted the branch.
+  private func removePlaceholder(in branch: Int64, shownAt root: NodeRow) throws -> Graft? {
+    guard let placeholder = try nodes.root(zone: branch) else { return nil }
+    let graft = Graft(
+      node: try session.node(placeholder, in: transaction), path: try places.path(placeholder),
+      oldPath: try places.path(root))
+    try transaction.unlinkBeforeRemoval(of: [placeholder], keepLookups: true)
+    try nodes.deleteSubtree(of: placeholder.id)
+    return graft
+  }
+
+  /// The branch is shown where the user has put it, and the pointer in the parent zone is a leaf.
+  private func announce(_ graft: Graft, _ root: NodeRow, pointer: NodeRow?) throws {
+    try session.tell(.didDiscoverDeletedNode, root.nodeID, in: transaction) {
+      try $0.didDiscoverDeletedNode(graft.node, at: graft.path, timestamp: nil, transaction: transaction)
+    }
+    try transaction.endRemoval()
+    if let row = try nodes.node(id: root.id) { _ = try places.announceMove(row, from: graft.oldPath) }
+    guard let pointer, let row = try nodes.node(id: pointer.id) else { return }
+    let (node, path) = (try session.node(row, in: transaction), try places.path(row))
+    try session.tell(.didDiscoverNewNode, row.nodeID, in: transaction) {
+      try $0.didDiscoverNewNode(node, at: path, transaction: transaction)
+    }
   }
 
   /// Whether the branch's top came with this page, so that its record is still to be read.

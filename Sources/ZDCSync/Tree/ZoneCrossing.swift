@@ -78,8 +78,13 @@ struct ZoneCrossing {
   /// Holds the moves out of a zone if a commit changes a branch there that is being moved. Call this before the commit is
   /// replayed.
   func prepare(for commit: ZoneCommit, in zone: Int64) throws {
-    guard try !moves.isEmpty, try commit.fields.operations.contains(where: { try touches($0, zone) }) else { return }
-    try hold(from: zone)
+    guard try !moves.isEmpty else { return }
+    if try commit.fields.operations.contains(where: { try touches($0, zone) }) { try hold(from: zone) }
+    // A branch that is shared separately moves with its pointer, and that stays in the tree.
+    guard let split = commit.fields.split, let top = try nodes.node(zone: zone, nodeID: split.node),
+      try moves.crossings(from: zone).contains(top.id)
+    else { return }
+    try drop(top)
   }
 
   private func touches(_ operation: ZoneOperation, _ zone: Int64) throws -> Bool {

@@ -1,0 +1,68 @@
+import Testing
+import ZDCProtocol
+import ZeroDarkCloudTesting
+
+@testable import ZeroDarkCloud
+
+/// The owner of a branch shares a part of it separately, while a guest grafts that part or moves it.
+struct SplitRaceTests {
+  typealias Invited = GraftTests.Invited
+
+  /// - Bob has Alice's list, and changes what is in a part of it, offline
+  /// - Alice shares the part separately, and Bob grafts it before his device has read that
+  /// => his device shows it at the graft with its identity and his changes, as his other devices do
+  @Test func aPartIsGrafted_beforeItsSplitIsRead() async throws {
+    try await TestWorld.run { world in
+      let invited = try await Invited(world)
+      let (alice, bob) = (invited.alice, invited.bob)
+      let phone = try await world.device("phone", account: "bob")
+      try await alice.create("/Groceries/D/inner", "inner")
+      try await alice.sync()
+      try await bob.graft("/Groceries", invited.invite, from: alice)
+      try await world.settle(bob, phone)
+      let (top, inner) = (try await bob.node("/Groceries/D").uuid, try await bob.node("/Groceries/D/inner").uuid)
+      try await bob.edit("/Groceries/D/inner", "edited")
+      try await bob.create("/Groceries/D/new", "new")
+      try await alice.share("/Groceries/D", with: invited.people.carol, "r")
+      try await alice.sync()
+      let placeholder = try await bob.graft("/Milk", try await alice.invite("/Groceries/D"), from: alice)
+      _ = bob.recorder.take()
+      try await world.settle(bob, phone, alice)
+      let calls = bob.recorder.take()
+      #expect(calls.contains("moved /Groceries/D -> /Milk") && calls.contains("deleted /Milk"), "\(calls)")
+      #expect(try await bob.node("/Milk").uuid == top)
+      #expect(try await bob.node("/Milk/inner").uuid == inner)
+      #expect(try await bob.write { _, cloud in cloud.node(id: placeholder.uuid) } == nil)
+      #expect(try await bob.branch("/Milk") == "/inner  \"edited\"\n/new  \"new\"")
+      #expect(try await alice.branch("/Groceries/D") == bob.branch("/Milk"))
+      #expect(try await phone.tree() == bob.tree())
+      #expect(try await bob.node("/Groceries/D").isPointer)
+    }
+  }
+
+  /// - Bob moves a part of Alice's list to his own tree, offline
+  /// - Alice shares the part separately, and deletes it
+  /// => the move is dropped, with an entry in the journal, and then the part is gone
+  @Test(arguments: [false, true]) func aPartIsMoved_beforeItsSplitIsRead(isDeleted: Bool) async throws {
+    try await TestWorld.run { world in
+      let invited = try await Invited(world)
+      let (alice, bob) = (invited.alice, invited.bob)
+      try await bob.graft("/Groceries", invited.invite, from: alice)
+      try await bob.create("/mine")
+      try await world.settle(bob)
+      let uuid = try await bob.node("/Groceries/D").uuid
+      try await bob.move("/Groceries/D", to: "/mine/D")
+      try await alice.share("/Groceries/D", with: bob, "r")
+      try await alice.sync()
+      if !isDeleted { try await bob.sync() }
+      if !isDeleted { #expect(try await bob.node("/Groceries/D").uuid == uuid) }
+      try await alice.delete("/Groceries/D")
+      try await alice.sync()
+      try await invited.expectEqual(on: bob)
+      #expect(try await bob.tree(versions: false).contains("D") == false)
+      #expect(try await bob.queueCount() == 0)
+      let entries = try await bob.write { _, cloud in cloud.mergeJournal() }
+      #expect(entries.contains { $0.kind == .moveDropped })
+    }
+  }
+}
