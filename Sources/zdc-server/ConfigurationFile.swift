@@ -88,7 +88,9 @@ struct ConfigurationFile {
   ///   - names: The command's name for each option of the file that it takes; nil for all, as they are.
   ///   - given: The arguments of the command line.
   ///   - environment: The variables that set an option: `ZDC_DATABASE`.
-  func arguments(named names: [String: String]? = nil, beside given: [String], environment: [String: String])
+  func arguments(
+    named names: [String: String]? = nil, beside given: [String], environment: [String: String]
+  )
     -> [String]
   {
     var taken = Set(given.filter { $0.hasPrefix("--") }.map { String($0.dropFirst(2).prefix { $0 != "=" }) })

@@ -75,7 +75,8 @@ import Testing
       for arguments in [
         ["check", "--config=\(old)"], ["backup", backup, "--config", old],
         ["migrate", "--from-config", old, "--to-config", new], ["check", "--config", new],
-        ["restore", backup, "--to-config", new, "--to-data", folder + "/third"], ["check", "--data", folder + "/third"],
+        ["restore", backup, "--to-config", new, "--to-data", folder + "/third"],
+        ["check", "--data", folder + "/third"],
       ] {
         let (status, output) = try await ServerProcess.run(arguments)
         #expect(status == 0, "\(arguments): \(output)")
