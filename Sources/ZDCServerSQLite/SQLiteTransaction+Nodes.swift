@@ -83,9 +83,9 @@ extension SQLiteTransaction {
   ) throws -> [RecordName: Result<StoredRecord, RecordDamaged>] {
     let tree = try tree(of: zone)
     return try names.reduce(into: [:]) { records, name in
-      do { records[name] = try record(name, in: zone, tree: tree).map { .success($0) } } catch let damage
-        as RecordDamaged
-      {
+      do {
+        records[name] = try record(name, in: zone, tree: tree).map { .success($0) }
+      } catch let damage as RecordDamaged {
         records[name] = .failure(damage)
       }
     }

@@ -90,9 +90,7 @@ struct ConfigurationFile {
   ///   - environment: The variables that set an option: `ZDC_DATABASE`.
   func arguments(
     named names: [String: String]? = nil, beside given: [String], environment: [String: String]
-  )
-    -> [String]
-  {
+  ) -> [String] {
     var taken = Set(given.filter { $0.hasPrefix("--") }.map { String($0.dropFirst(2).prefix { $0 != "=" }) })
     for name in ["database", "from-database", "to-database"] where environment[Self.variable(name)] != nil {
       taken.insert(name)
