@@ -50,7 +50,9 @@ struct NodeHistory {
       var row = before
       row.content = try content(of: version, over: before)
       try transaction.nodes.update(row)
-      if try QueuedRestoration(row, transaction) == nil { try queue(before, transaction) }
+      if try QueuedRestoration(row, transaction) == nil {
+        try QueuedRestoration.queue(for: row, over: before.content?.content.eTag, at: session.now(), transaction)
+      }
       transaction.signal(.queue(localUser: session.localUser))
       let node = try session.node(row, in: transaction)
       let path = try session.path(row, in: transaction)
@@ -89,14 +91,5 @@ struct NodeHistory {
       dataVersion: try RecordRules.version(after: row.content?.content.dataVersion ?? 0), blobID: old.content.blobID,
       cipherLength: old.content.cipherLength, contentRoot: old.content.contentRoot)
     return content
-  }
-
-  private func queue(_ row: NodeRow, _ transaction: ZDCReadWriteTransaction) throws {
-    var operation = OperationRow(
-      uuid: UUIDv7.make(atMs: session.now()), zone: row.zone, kind: .modify, node: row.id, nodeUUID: row.uuid,
-      nodeID: row.nodeID, createdMs: session.now())
-    operation.resend = row.cloud?.recordVersion ?? 0
-    operation.baseETag = row.content?.content.eTag
-    try transaction.operations.insert(&operation)
   }
 }

@@ -1,8 +1,10 @@
 package import ZDCClientStore
 package import ZDCProtocol
+internal import ZDCSupport
 
-/// The queued operation by which a user has made an earlier content the node's newest one. The node's row already names
-/// that content.
+/// The queued operation that makes other content, which the server already has, the node's newest one: an earlier version
+/// that the user has restored, or content that was put at the old place of a node during its move to another zone. The
+/// node's row already names that content.
 package struct QueuedRestoration {
   package var operation: OperationRow
 
@@ -11,6 +13,20 @@ package struct QueuedRestoration {
     let queued = try transaction.operations.operations(node: row.id)
     guard let operation = queued.first(where: { $0.kind == .modify && $0.resend != nil }) else { return nil }
     self.operation = operation
+  }
+
+  /// - Parameter replaced: The content that the cloud has. If it gets another one in the meantime, that wins.
+  /// - Returns: The operation.
+  @discardableResult static func queue(
+    for row: NodeRow, over replaced: String?, at ms: UInt64, _ transaction: ZDCReadWriteTransaction
+  ) throws -> Int64 {
+    var operation = OperationRow(
+      uuid: UUIDv7.make(atMs: ms), zone: row.zone, kind: .modify, node: row.id, nodeUUID: row.uuid, nodeID: row.nodeID,
+      createdMs: ms)
+    operation.resend = row.cloud?.recordVersion ?? 0
+    operation.baseETag = replaced
+    try transaction.operations.insert(&operation)
+    return operation.id
   }
 
   /// Returns the content that the node gets if the cloud has `newest`; nil if another device has put content since, which

@@ -115,6 +115,10 @@ struct ZoneCrossing {
 
   private func hold(_ before: MovedCopy, _ current: NodeRow) throws {
     var (copy, row) = (before, current)
+    // It belongs to the copy. When the move resumes, what is newest then is queued again.
+    if let carried = try QueuedRestoration(current, transaction)?.operation, carried.state != .inFlight {
+      try operations.delete(id: carried.id)
+    }
     row.identity = before.other
     try store(&row)
     (copy.other, copy.isHeld) = (current.identity, true)
@@ -262,6 +266,16 @@ private struct CrossingStart {
     if let cloud = before.cloud { try note(before, cloud, copyID: row.nodeID) }
     try crossing.requeueContent(of: row)
     if let record = try requeue(row, before, held) { records.append(record) }
+    if let held { try carryContent(of: row, over: held) }
+  }
+
+  /// Content that was put at the old place replaces that of a copy that is in the cloud already, unless the copy gets other
+  /// content first. This device has not read the copy's changes while the row was at its old place.
+  private mutating func carryContent(of row: NodeRow, over held: MovedCopy) throws {
+    guard row.isUploaded, row.nodeID == held.copyID, let copied = held.other.content?.content,
+      row.content?.content.blobID != copied.blobID
+    else { return }
+    records.append(try QueuedRestoration.queue(for: row, over: copied.eTag, at: session.now(), transaction))
   }
 
   private mutating func note(_ before: NodeRow, _ cloud: NodeRow.RemoteState, copyID: NodeID) throws {
@@ -299,7 +313,8 @@ private struct CrossingStart {
   private func newest(_ row: NodeRow, _ held: MovedCopy) throws -> NodeRow.RemoteContent? {
     guard held.other.cloud != nil, let copied = held.other.content else { return row.content }
     guard let content = row.content, content.content.blobID != copied.content.blobID else { return copied }
-    if content.content.dataVersion > copied.content.dataVersion { return content }
+    let isReplacedHere = try transaction.operations.operations(node: row.id).contains { $0.kind == .putData }
+    if content.content.dataVersion > copied.content.dataVersion, !isReplacedHere { return content }
     guard row.cloud?.recordHash != held.record else { return copied }
     try transaction.record(.deletedHere, row) { entry in
       entry.mine.isDeleted = true

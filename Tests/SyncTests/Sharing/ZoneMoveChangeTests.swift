@@ -52,6 +52,55 @@ struct ZoneMoveChangeTests {
     }
   }
 
+  /// What a member does with the copy before the deletion at the old place is sent, where another device has changed the
+  /// content.
+  enum CopyChange: CaseIterable, Sendable {
+    case edit, rename
+  }
+
+  @Test(
+    "content changes at the old place, and a member changes the copy: the copy's content wins, or the old place's follows",
+    arguments: CopyChange.allCases, [false, true])
+  func changedAtBothPlaces(_ change: CopyChange, memberIsFirst: Bool) async throws {
+    try await TestWorld.run { world in
+      let moving = try await Moving(world)
+      let (alice, bob) = (moving.alice, moving.bob)
+      let second = try await world.device("second")
+      try await second.sync()
+      try await second.download()
+      let copy = try await moving.top() + "/moved/a"
+      try await alice.move("/folder", to: "/list/moved")
+      let steps: [@Sendable () async throws -> Void] = [
+        {
+          try await second.edit("/folder/a", "at the old place")
+          try await second.push()
+        },
+        {
+          try await bob.sync()
+          switch change {
+          case .edit: try await bob.edit(copy, "at the new place")
+          case .rename: try await bob.rename(copy, to: "renamed")
+          }
+          try await bob.sync()
+        },
+      ]
+      Self.change(alice, before: 1) { for step in memberIsFirst ? steps.reversed() : steps { try await step() } }
+      try await alice.sync()
+      #expect(alice.network.hasStruck)
+      try await moving.expectEqual(second)
+      let path = "/list/moved/" + (change == .edit ? "a" : "renamed")
+      let text = change == .edit ? "at the new place" : "at the old place"
+      for device in [alice, second] {
+        #expect(try await device.content(of: path)?.data == Data(text.utf8), "\(device.name)")
+        #expect(try await device.queueCount() == 0, "\(device.name)")
+      }
+      guard change == .edit else { return }
+      let uuid = try await alice.node(path).uuid
+      let entries = try await alice.write { _, cloud in cloud.mergeJournal(forNodeID: uuid) }
+      #expect(entries.contains { $0.theirs.eTag != nil || $0.mine.eTag != nil }, "the other version is in the journal")
+    }
+  }
+
   @Test("the app ends a branch with nodes that it has just moved there: they are deleted at their old place")
   func theBranchEndsBeforeTheMoveIsSent() async throws {
     try await TestWorld.run { world in
