@@ -91,7 +91,7 @@ struct ConfigurationFile {
   func arguments(
     named names: [String: String]? = nil, beside given: [String], environment: [String: String]
   ) -> [String] {
-    var taken = Set(given.filter { $0.hasPrefix("--") }.map { String($0.dropFirst(2).prefix { $0 != "=" }) })
+    var taken = Self.names(in: given)
     for name in ["database", "from-database", "to-database"] where environment[Self.variable(name)] != nil {
       taken.insert(name)
     }
@@ -113,8 +113,10 @@ extension ConfigurationFile {
     var option = "config"
     /// The command's names, by those of the file; nil for all, as they are.
     var names: [String: String]?
+    /// Options each of which is given in place of the file.
+    var alternatives: Set<String> = []
 
-    /// What a command reads of the files that its options name.
+    /// Returns the options that a command takes from configuration files.
     ///
     /// - Parameter command: The words before the first option: `["admin", "users"]`.
     static func of(_ command: [String]) -> [Self] {
@@ -122,7 +124,7 @@ extension ConfigurationFile {
       case "serve": [Self()]
       case "check": [Self(names: same(ConfigurationFile.names(of: [Check(), BlobOptions()])))]
       case "backup": [Self(names: same(ConfigurationFile.names(of: [BackUp()])))]
-      case "admin": [Self(names: ["data": "data", "admin-socket": "socket"])]
+      case "admin": [Self(names: ["data": "data", "admin-socket": "socket"], alternatives: ["data", "socket"])]
       case "migrate": [store("from"), store("to")]
       case "restore": [store("to")]
       default: []
@@ -145,9 +147,9 @@ extension ConfigurationFile {
   static func merged(_ arguments: [String], environment: [String: String]) throws -> [String] {
     let command = Array(arguments.prefix { !$0.hasPrefix("-") }.prefix(arguments.first == "admin" ? 2 : 1))
     let added = try Use.of(command).flatMap { use in
-      try path(of: use.option, in: arguments).map {
-        try Self(path: $0).arguments(named: use.names, beside: arguments, environment: environment)
-      } ?? []
+      guard let path = path(of: use.option, in: arguments), names(in: arguments).isDisjoint(with: use.alternatives)
+      else { return [String]() }
+      return try Self(path: path).arguments(named: use.names, beside: arguments, environment: environment)
     }
     return command + added + arguments.dropFirst(command.count)
   }
@@ -158,5 +160,10 @@ extension ConfigurationFile {
       if argument.hasPrefix("--\(option)=") { return String(argument.dropFirst("--\(option)=".count)) }
     }
     return nil
+  }
+
+  /// The names of the options on a command line.
+  private static func names(in arguments: [String]) -> Set<String> {
+    Set(arguments.filter { $0.hasPrefix("--") }.map { String($0.dropFirst(2).prefix { $0 != "=" }) })
   }
 }

@@ -80,10 +80,10 @@ import ZDCServerMemory
     }
   }
 
-  /// - A member asks for 2 records and their content, and for 200; half of the records are replaced ones
+  /// - A member asks for 2 records and their content, and for 60; half of the records are replaced ones
   /// => both cost the same number of questions
   @Test func questionsDoNotGrowWithTheNamesThatAreRead() async throws {
-    let (few, many) = (try await questions(reading: 2), try await questions(reading: 200))
+    let (few, many) = (try await questions(reading: 2), try await questions(reading: 60))
     #expect(few == many)
   }
 

@@ -7,8 +7,6 @@ package struct CollectionRegistry: Sendable {
     let typeName: String
     package let decode: @Sendable (_ json: [UInt8]) throws -> any Codable
     package let matches: @Sendable (Any) -> Bool
-    /// Maximum number of decoded objects in memory.
-    var limit = 0
     var shared: Shared?
   }
 
@@ -16,6 +14,8 @@ package struct CollectionRegistry: Sendable {
   struct Shared: Sendable {
     let type: ObjectIdentifier
     let decode: @Sendable (_ json: [UInt8]) throws -> any Sendable
+    /// Maximum number of decoded objects in memory.
+    let limit: Int
   }
 
   private var entries: [String: Entry] = [:]
@@ -31,13 +31,12 @@ package struct CollectionRegistry: Sendable {
     _ type: T.Type, inCollection collection: String, cacheLimit: Int
   ) {
     register(type, inCollection: collection)
-    let shared = Shared(type: ObjectIdentifier(T.self), decode: { try ObjectCoding.decode(T.self, $0) })
-    entries[collection]?.shared = shared
-    entries[collection]?.limit = cacheLimit
+    entries[collection]?.shared = Shared(
+      type: ObjectIdentifier(T.self), decode: { try ObjectCoding.decode(T.self, $0) }, limit: cacheLimit)
   }
 
   /// The limits of the collections that have one.
-  var limits: [String: Int] { entries.mapValues(\.limit).filter { $0.value > 0 } }
+  var limits: [String: Int] { entries.compactMapValues(\.shared?.limit).filter { $0.value > 0 } }
 
   /// Returns the registration of a collection.
   ///

@@ -1,5 +1,5 @@
 /// The decoded objects of collections that the app registered with a limit.
-package final class DecodedObjects: Sendable {
+final class DecodedObjects: Sendable {
   struct Item: Sendable {
     var key: String
     var object: any Sendable

@@ -12,7 +12,7 @@ package final class ObjectStore {
   private let sealer: TableSealer
 
   /// A row as it is stored.
-  package struct SealedRow {
+  struct SealedRow {
     var rowKey: [UInt8]
     var sealed: [UInt8]
   }

@@ -1,7 +1,7 @@
 // Tables for zones with several members.
 extension FrameworkSchema {
   /// Changes of an access list are queued operations of kind 6. `member` is NULL for a rotation; `permissions` is 0 for
-  /// a removal, and the generation to replace for a rotation.
+  /// a removal, the generation to replace for a rotation, and has bit 16 for other permissions of a user who is a member.
   static let listChanges = """
     ALTER TABLE zdc_operation ADD COLUMN member BLOB;
     ALTER TABLE zdc_operation ADD COLUMN permissions INTEGER;

@@ -34,7 +34,7 @@ package struct ByteReader: Sendable {
 
   /// Reads a big-endian number of up to eight bytes.
   ///
-  /// Neither generic nor a loop over a slice: both made an eighth of the time of a debug build's tests.
+  /// Neither generic nor a loop over a slice: in a debug build, those took an eighth of the time of the small-scope tests.
   private mutating func readWord(_ count: Int) throws(ZDCSecurityError) -> UInt64 {
     guard count <= remaining else { throw ZDCSecurityError(.nonCanonicalEncoding) }
     var value: UInt64 = 0

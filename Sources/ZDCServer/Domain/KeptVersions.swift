@@ -17,8 +17,7 @@ struct KeptVersions {
   func states(_ names: [RecordName]) throws -> [KeptState] {
     let records = try Zones.parts(of: names).flatMap { part in
       let stored = try reader.records(Array(part), in: zone.key)
-      // A damaged record counts as missing: it cannot be served.
-      return try part.map { try found(try? stored[$0]?.get()) }
+      return try part.map { try found(stored[$0]) }
     }
     let contents = try contents(of: zip(names, records).map { name, found in (name.node, found?.content) })
     return zip(records, contents).map { found, hasContent in
@@ -33,8 +32,9 @@ struct KeptVersions {
     var replacedMs: UInt64?
   }
 
-  private func found(_ stored: StoredRecord?) throws -> Found? {
-    guard let stored, member.mayRead(replacedMs: stored.replacedMs) else { return nil }
+  /// Returns nil also for a damaged record: it cannot be served.
+  private func found(_ stored: Result<StoredRecord, RecordDamaged>?) throws -> Found? {
+    guard case .success(let stored)? = stored, member.mayRead(replacedMs: stored.replacedMs) else { return nil }
     return Found(
       content: try NodeRecord(stored.bytes).fields.content?.blobID, replacedMs: stored.replacedMs)
   }

@@ -185,9 +185,10 @@ enum Zones {
     return (zone, length)
   }
 
-  /// Splits a list into parts that one read of the store answers.
+  /// Splits a list of names into parts for one read of the store each, which is never larger than a page.
   static func parts<Name>(of names: [Name]) -> some Sequence<ArraySlice<Name>> {
-    stride(from: 0, to: names.count, by: 256).lazy.map { names[$0..<min($0 + 256, names.count)] }
+    let count = Limits.pageBytes / max(Limits.recordBytes, Limits.inlineContentBytes)
+    return stride(from: 0, to: names.count, by: count).lazy.map { names[$0..<min($0 + count, names.count)] }
   }
 
   /// Returns small content in the order requested, without blobs that are unknown, large, or not in this zone.

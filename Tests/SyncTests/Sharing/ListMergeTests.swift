@@ -6,7 +6,7 @@ import ZeroDarkCloudTesting
 
 /// Changes of an access list that two devices of its owner make at the same time, sent in either order.
 struct ListMergeTests {
-  /// What a device does with a user's entry.
+  /// A change that a device makes to a user's entry.
   enum Change: Sendable, Hashable {
     case share(String), remove
 

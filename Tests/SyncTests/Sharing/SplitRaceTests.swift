@@ -9,8 +9,8 @@ struct SplitRaceTests {
   typealias Invited = GraftTests.Invited
 
   /// - Bob has Alice's list, and changes what is in a part of it, offline
-  /// - Alice shares the part separately, and Bob grafts it before his device has read that
-  /// => his device shows it at the graft with its identity and his changes, as his other devices do
+  /// - Alice shares the part separately, and Bob grafts it before his device has read the split
+  /// => all of his devices show it at the graft, with its identity and his changes
   @Test func aPartIsGrafted_beforeItsSplitIsRead() async throws {
     try await TestWorld.run { world in
       let invited = try await Invited(world)
@@ -40,7 +40,7 @@ struct SplitRaceTests {
     }
   }
 
-  /// - Bob moves a part of Alice's list to his own tree, offline
+  /// - Bob, offline, moves a part of Alice's list to his own tree
   /// - Alice shares the part separately, and deletes it
   /// => the move is dropped, with an entry in the journal, and then the part is gone
   @Test(arguments: [false, true]) func aPartIsMoved_beforeItsSplitIsRead(isDeleted: Bool) async throws {

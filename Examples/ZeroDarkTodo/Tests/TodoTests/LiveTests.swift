@@ -3,7 +3,7 @@ import TodoKit
 
 @testable import zdc_todo
 
-/// What a page is sent after a change, and when.
+/// The events that an open page gets after a change.
 @Suite(.timeLimit(.minutes(5))) struct LiveTests {
   private func page(_ tasks: KeyValuePairs<String, String>) -> HTML {
     let rows: [HTML] = tasks.map { HTML(row: "t-\($0.key)", "<li id=\"t-\($0.key)\">\($0.value)</li>") }
