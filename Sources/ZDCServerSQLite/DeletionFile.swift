@@ -1,5 +1,5 @@
 internal import Synchronization
-package import ZDCProtocol
+internal import ZDCProtocol
 package import ZDCServer
 
 #if canImport(FoundationEssentials)

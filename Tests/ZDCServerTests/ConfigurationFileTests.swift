@@ -66,7 +66,7 @@ import Testing
     try await withFile("{}") { folder, file in
       let (old, new) = (try write("old", in: folder), try write("new", in: folder))
       let server = try await ServerProcess.serve(folder: folder + "/old", ["--config", old])
-      try await server.newAccount()
+      _ = try await server.newAccount()
       let (listed, users) = try await ServerProcess.run(["admin", "users", "--config", old, "--json"])
       #expect(listed == 0)
       #expect(users.contains("\"userID\""), "\(users)")

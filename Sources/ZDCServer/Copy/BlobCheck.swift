@@ -1,4 +1,4 @@
-package import ZDCProtocol
+internal import ZDCProtocol
 
 /// A defect of stored content.
 package enum BlobProblem: Sendable, Hashable {

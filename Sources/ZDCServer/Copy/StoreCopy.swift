@@ -1,5 +1,5 @@
 internal import Crypto
-package import ZDCProtocol
+internal import ZDCProtocol
 
 /// Copies everything from one metadata store to another, page by page. A copy that was stopped at any point is continued
 /// by a new one.

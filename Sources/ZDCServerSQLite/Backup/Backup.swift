@@ -1,5 +1,5 @@
 internal import GRDB
-package import ZDCProtocol
+internal import ZDCProtocol
 package import ZDCServer
 
 #if canImport(FoundationEssentials)

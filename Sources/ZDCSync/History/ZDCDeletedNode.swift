@@ -1,6 +1,6 @@
 public import Foundation
 internal import ZDCClientStore
-public import ZDCProtocol
+internal import ZDCProtocol
 public import ZDCTreesystem
 
 /// A deleted node that can be restored while the server keeps it, together with the nodes that were deleted with it.

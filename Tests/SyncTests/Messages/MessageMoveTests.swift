@@ -61,7 +61,7 @@ struct MessageMoveTests {
         #expect(tag == "mine")
         let linked = try await device.write { _, cloud in
           try cloud.linkedNode(forKey: "letter", inCollection: "letters").map {
-            (uuid: $0.uuid, path: cloud.path(for: $0)?.fullPath(), parent: try cloud.parentNode($0)?.name)
+            (uuid: $0.uuid, path: cloud.path(for: $0)?.fullPath(), parent: cloud.parentNode($0)?.name)
           }
         }
         #expect(linked?.uuid == node.uuid && linked?.path == "home:/chat/first" && linked?.parent == "chat")
