@@ -55,7 +55,10 @@ package struct Server: Service {
     } catch { outcome = .failure(error) }
     core.stop()
     // In a separate task: cancelling this one must not leave the store open.
-    try await Task { try await core.metadata.close() }.value
+    try await Task {
+      await core.coordination.end()
+      try await core.metadata.close()
+    }.value
     try outcome.get()
   }
 
@@ -130,12 +133,13 @@ package final class RunningServer: Sendable {
   /// - Throws: the error that keeps the server from listening; the stores are then closed.
   package static func start(
     configuration: Configuration = Configuration(), metadata: any MetadataStore, blobs: any BlobStore,
-    deletions: (any DeletionLedger)? = nil, clock: ServerClock = .system, logger: Logger
+    coordination: (any ServerCoordination)? = nil, deletions: (any DeletionLedger)? = nil,
+    clock: ServerClock = .system, logger: Logger
   ) async throws -> RunningServer {
     let (ready, signal) = AsyncThrowingStream<Int, any Error>.makeStream()
     let server = Server(
-      configuration: configuration, metadata: metadata, blobs: blobs, deletions: deletions, clock: clock,
-      logger: logger,
+      configuration: configuration, metadata: metadata, blobs: blobs, coordination: coordination,
+      deletions: deletions, clock: clock, logger: logger,
       onReady: { port in
         signal.yield(port)
         signal.finish()

@@ -8,19 +8,27 @@ internal import Synchronization
 final class DatabaseLock: Sendable {
   /// "ZDCS", and the same number for all versions.
   private static let number: Int64 = 0x5a44_4353
+  /// "ZDCP".
+  private static let preparation: Int64 = 0x5a44_4350
   private static let checkSeconds = 1
 
   private let url: String
+  private let isShared: Bool
   private let held = Mutex(false)
   private let stop = DispatchSemaphore(value: 0)
   private let ended = DispatchGroup()
 
   var isHeld: Bool { held.withLock { $0 } }
 
-  /// - Parameter prepare: runs once on the connection that has the lock.
+  /// - Parameters:
+  ///   - isShared: whether other processes that share the lock may have it too.
+  ///   - prepare: runs once on the connection that has the lock, and in one process at a time.
   /// - Throws: ``DatabaseInUse``, ``PostgresError``, or an error of `prepare`.
-  init(_ url: String, prepare: @escaping @Sendable (PostgresConnection) throws -> Void) throws {
+  init(
+    _ url: String, isShared: Bool = false, prepare: @escaping @Sendable (PostgresConnection) throws -> Void
+  ) throws {
     self.url = url
+    self.isShared = isShared
     let started = DispatchSemaphore(value: 0)
     let outcome = Mutex<Result<Void, any Error>>(.success(()))
     ended.enter()
@@ -43,14 +51,17 @@ final class DatabaseLock: Sendable {
 
   private func locked(_ prepare: (PostgresConnection) throws -> Void) throws -> PostgresConnection {
     let connection = try PostgresConnection(url)
+    let function = isShared ? "pg_try_advisory_lock_shared" : "pg_try_advisory_lock"
     // A server that has just ended may still have its connection.
     for attempt in 0..<20 {
-      let isFree = try connection.first("SELECT pg_try_advisory_lock($1)", .int(Self.number)) { $0.int(0) == 1 }
+      let isFree = try connection.first("SELECT \(function)($1)", .int(Self.number)) { $0.int(0) == 1 }
       if isFree == true { break }
       guard attempt < 19 else { throw DatabaseInUse() }
       Thread.sleep(forTimeInterval: 0.05)
     }
+    try connection.run("SELECT pg_advisory_lock($1)", .int(Self.preparation))
     try prepare(connection)
+    try connection.run("SELECT pg_advisory_unlock($1)", .int(Self.preparation))
     held.withLock { $0 = true }
     return connection
   }

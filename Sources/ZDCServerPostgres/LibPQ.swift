@@ -36,10 +36,23 @@ struct LibPQ: Sendable {
   let isNull: @convention(c) (Result, Int32, Int32) -> Int32
   let length: @convention(c) (Result, Int32, Int32) -> Int32
   let value: @convention(c) (Result, Int32, Int32) -> UnsafePointer<UInt8>?
+  let socket: @convention(c) (Connection) -> Int32
+  let consumeInput: @convention(c) (Connection) -> Int32
+  /// Returns a ``Notification``.
+  let notification: @convention(c) (Connection) -> UnsafeMutableRawPointer?
+  let free: @convention(c) (UnsafeMutableRawPointer?) -> Void
   let setNoticeProcessor:
     @convention(c) (
       Connection, (@convention(c) (UnsafeMutableRawPointer?, Text?) -> Void)?, UnsafeMutableRawPointer?
     ) -> OpaquePointer?
+
+  /// The layout of libpq's `PGnotify`.
+  struct Notification {
+    let channel: Text?
+    let process: Int32
+    let payload: Text?
+    let next: OpaquePointer?
+  }
 
   /// Loads the library once.
   ///
@@ -84,6 +97,10 @@ struct LibPQ: Sendable {
     isNull = try function("PQgetisnull")
     length = try function("PQgetlength")
     value = try function("PQgetvalue")
+    socket = try function("PQsocket")
+    consumeInput = try function("PQconsumeInput")
+    notification = try function("PQnotifies")
+    free = try function("PQfreemem")
     setNoticeProcessor = try function("PQsetNoticeProcessor")
   }
 }

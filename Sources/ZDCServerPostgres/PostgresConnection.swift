@@ -1,3 +1,11 @@
+#if canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#elseif canImport(Darwin)
+  internal import Darwin
+#endif
+
 /// One connection, used by one thread.
 ///
 /// It is always in libpq's pipeline mode: ``enqueue(_:_:)`` only collects statements, and the next query sends all of
@@ -89,6 +97,19 @@ final class PostgresConnection {
     enqueue(sql, values)
     try send { count = Int(Self.text(library.changedRows($0))) ?? 0 }
     return count
+  }
+
+  /// Waits for notifications of channels that this connection listens to; returns the payloads of those that have come.
+  func notifications(waitingMs: Int32) throws -> [String] {
+    var waited = pollfd(fd: library.socket(handle), events: Int16(POLLIN), revents: 0)
+    _ = poll(&waited, 1, waitingMs)
+    guard library.consumeInput(handle) == 1, library.status(handle) == Status.connected else { throw failure() }
+    var payloads: [String] = []
+    while let notification = library.notification(handle) {
+      payloads.append(Self.text(notification.load(as: LibPQ.Notification.self).payload))
+      library.free(notification)
+    }
+    return payloads
   }
 
   // MARK: - Sending

@@ -26,9 +26,9 @@ package struct PostgresError: Error, Hashable, CustomStringConvertible {
   /// The five characters of the SQL standard, such as `23505` for a name that is taken.
   package var state: String? { if case .statement(let state) = kind { state } else { nil } }
 
-  /// Whether the same transaction may succeed when it runs again: a lock was not free in time, or two transactions
-  /// waited for each other.
-  package var isContention: Bool { ["40001", "40P01", "55P03"].contains(state) }
+  /// Whether the same transaction may end otherwise when it runs again: a lock was not free in time, two transactions
+  /// waited for each other, or another process has inserted the same row at the same moment.
+  package var isContention: Bool { ["40001", "40P01", "55P03", "23505"].contains(state) }
 
   /// Whether the database has no room left.
   package var isFull: Bool { state == "53100" }

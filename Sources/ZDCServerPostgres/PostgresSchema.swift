@@ -21,8 +21,11 @@ enum PostgresSchema {
 
   /// Begins an era unless there is one. A crash ends it.
   static func beginEra(_ db: PostgresConnection) throws {
-    let key = (0..<4).flatMap { _ in withUnsafeBytes(of: UInt64.random(in: 0...UInt64.max)) { Array($0) } }
-    try db.run("INSERT INTO era VALUES (1, $1) ON CONFLICT DO NOTHING", .bytes(key))
+    try db.run("INSERT INTO era VALUES (1, $1) ON CONFLICT DO NOTHING", .bytes(randomKey()))
+  }
+
+  static func randomKey() -> [UInt8] {
+    (0..<4).flatMap { _ in withUnsafeBytes(of: UInt64.random(in: 0...UInt64.max)) { Array($0) } }
   }
 
   private static let steps = [
@@ -118,6 +121,19 @@ enum PostgresSchema {
     """
     CREATE TABLE handles(handle bytea PRIMARY KEY, user_key int4 NOT NULL, released_ms int8);
     CREATE INDEX handles_of_user ON handles(user_key)
+    """,
+    """
+    CREATE TABLE settings(name text PRIMARY KEY, value bytea NOT NULL);
+    CREATE TABLE nonces(nonce bytea PRIMARY KEY, expires_ms int8 NOT NULL);
+    CREATE INDEX nonces_by_end ON nonces(expires_ms);
+    -- A crash empties these, like the era; all processes then begin again.
+    CREATE UNLOGGED TABLE feed(
+      id int8 GENERATED ALWAYS AS IDENTITY PRIMARY KEY, xid xid8 NOT NULL, entry bytea NOT NULL, page bytea);
+    CREATE INDEX feed_by_transaction ON feed(xid);
+    CREATE UNLOGGED TABLE turns(
+      tree bytea, root bytea, changed_ms int8 NOT NULL, state bytea NOT NULL, PRIMARY KEY(tree, root));
+    CREATE UNLOGGED TABLE device_links(
+      id bytea PRIMARY KEY, key bytea NOT NULL, answer bytea, expires_ms int8 NOT NULL, party text NOT NULL)
     """,
   ]
 }

@@ -3,13 +3,14 @@ internal import Synchronization
 internal import ZDCProtocol
 package import ZDCServer
 
-/// The metadata store over PostgreSQL, for one server process.
+/// The metadata store over PostgreSQL, for one server process or several.
 ///
 /// Each write is one transaction that locks the rows of its subjects. Writes of different zones run at the same time,
 /// each on one of the pool's connections.
 package final class PostgresStore: MetadataStore {
   private typealias Write = @Sendable (UInt64) -> Void
 
+  let connect: @Sendable () throws -> PostgresConnection
   private let lock: DatabaseLock
   private let pool: ConnectionPool
   private let turns = Mutex(SubjectTurns<Write>())
@@ -20,21 +21,23 @@ package final class PostgresStore: MetadataStore {
   /// - Parameters:
   ///   - url: for example `postgres://zdc@db.example.org/zdc`, as libpq reads it.
   ///   - connections: how many reads and writes may run at the same time.
+  ///   - isShared: whether other processes may use the database at the same time, as this one does.
   ///   - filling: whether to open a database that is not complete yet, in order to fill it.
   /// - Throws: ``PostgresOpenError``; then nothing was changed.
-  package init(url: String, connections: Int = 8, filling: Bool = false) throws {
+  package init(url: String, connections: Int = 8, isShared: Bool = false, filling: Bool = false) throws {
     do {
-      lock = try DatabaseLock(url) { connection in
+      lock = try DatabaseLock(url, isShared: isShared) { connection in
         guard try filling || !PostgresRows.isBeingFilled(connection) else { throw IncompleteDatabase() }
         try PostgresSchema.migrate(connection)
       }
     } catch { throw PostgresOpenError(error) }
-    pool = ConnectionPool(count: connections) {
+    connect = {
       let connection = try PostgresConnection(url, settings: Self.settings)
       // PostgreSQL may have restarted since.
       try PostgresSchema.beginEra(connection)
       return connection
     }
+    pool = ConnectionPool(count: connections, connect)
   }
 
   /// All queries look rows up by keys. A plan that reads a whole table is never right, and a plan for each set of values
@@ -52,6 +55,26 @@ package final class PostgresStore: MetadataStore {
     try await withCheckedThrowingContinuation { continuation in
       pool.run { connection in
         continuation.resume(with: Result { try Self.read(connection, body) }.mapError(Self.translated))
+      }
+    }
+  }
+
+  /// Runs statements of the coordination, which are not part of the store's contract. A transaction that `body` begins
+  /// is committed, or rolled back if it throws.
+  func perform<T: Sendable>(_ body: @escaping @Sendable (PostgresConnection) throws -> T) async throws -> T {
+    try await withCheckedThrowingContinuation { continuation in
+      pool.run { connection in
+        let result = Result {
+          let db = try connection.get()
+          let value = try Self.rollingBack(db) {
+            let value = try body(db)
+            try db.flush()
+            return value
+          }
+          if !db.isIdle { try db.run("COMMIT") }
+          return value
+        }
+        continuation.resume(with: result.mapError(Self.translated))
       }
     }
   }
@@ -181,7 +204,7 @@ extension PostgresStore: CopyableStore {
     try await write([.upkeep]) { try body(PostgresRows(try Self.own($0))) }
   }
 
-  private static func own(_ reader: any MetadataReader) throws -> PostgresTransaction {
+  static func own(_ reader: any MetadataReader) throws -> PostgresTransaction {
     guard let own = reader as? PostgresTransaction else { throw PostgresError.damaged }
     return own
   }

@@ -25,16 +25,18 @@ extension ContentFolder {
     return text
   }
 
-  /// Creates the ID. The folder must not have large content.
+  package static func newObjectStoreOwner() -> String { BlobID.random().text }
+
+  /// Stores the ID, by default a new one. The folder must not have large content.
   ///
   /// - Throws: ``StoreOpenError`` if it has, because the server would lose it.
-  package func createObjectStoreOwner() async throws -> String {
+  @discardableResult
+  package func createObjectStoreOwner(_ owner: String = newObjectStoreOwner()) async throws -> String {
     try await blobs.forEachBatch { [ownerPath] found in
       guard found.isEmpty else {
         throw StoreOpenError(.other("the data folder has large content, which cannot be moved yet"), path: ownerPath)
       }
     }
-    let owner = BlobID.random().text
     let file = try OpenFile(ownerPath, .create)
     try file.write(Array(owner.utf8), at: 0)
     try file.synchronize()

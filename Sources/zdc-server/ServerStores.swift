@@ -24,21 +24,25 @@ struct StorePlace {
   }
 
   private func openStores(_ use: Use) async throws -> ServerStores {
-    let (metadata, folder, content): (any CopyableStore, any AnyObject & Sendable, ContentFolder)
-    if let database {
-      guard database.hasPrefix("postgres://") || database.hasPrefix("postgresql://") else {
-        throw Failure(.usage, "--database takes a URL, such as postgres://zdc@db.example.org/zdc")
-      }
-      content = try ContentFolder(path: data, database: .elsewhere)
-      (metadata, folder) = (try PostgresStore(url: database, filling: use == .fill), content)
-    } else {
-      if use == .existing, !DataFolder.exists(data) { throw StoreOpenError(.missing, path: data) }
-      let data = try DataFolder(path: data, filling: use == .fill)
-      (metadata, folder, content) = (data.metadata, data, data.content)
-    }
+    if let database { return try await openDatabase(database, use) }
+    if use == .existing, !DataFolder.exists(data) { throw StoreOpenError(.missing, path: data) }
+    let folder = try DataFolder(path: data, filling: use == .fill)
     let store =
-      use == .existing ? try await blobs.existingStore(beside: content) : try await blobs.store(beside: content)
-    return ServerStores(metadata: metadata, blobs: store, folder: folder)
+      use == .existing
+      ? try await blobs.existingStore(beside: folder.content) : try await blobs.store(beside: folder.content)
+    return ServerStores(metadata: folder.metadata, blobs: store, folder: folder)
+  }
+
+  /// Servers whose large content is in a bucket share the database.
+  private func openDatabase(_ url: String, _ use: Use) async throws -> ServerStores {
+    guard url.hasPrefix("postgres://") || url.hasPrefix("postgresql://") else {
+      throw Failure(.usage, "--database takes a URL, such as postgres://zdc@db.example.org/zdc")
+    }
+    let folder = try ContentFolder(path: data, database: .elsewhere)
+    let isShared = use == .serve && blobs.address != nil
+    let database = try PostgresStore(url: url, isShared: isShared, filling: use == .fill)
+    let store = try await SharedBucket(database: database, folder: folder, place: blobs).open(use)
+    return ServerStores(metadata: database, blobs: store, folder: folder, shared: isShared ? database : nil)
   }
 }
 
@@ -48,9 +52,22 @@ struct ServerStores {
   let blobs: any BlobStore
   /// Holds the lock of the data folder.
   fileprivate let folder: any AnyObject & Sendable
+  /// The database, if other servers may use it too.
+  private let shared: PostgresStore?
 
-  fileprivate init(metadata: any CopyableStore, blobs: any BlobStore, folder: any AnyObject & Sendable) {
-    (self.metadata, self.blobs, self.folder) = (metadata, blobs, folder)
+  fileprivate init(
+    metadata: any CopyableStore, blobs: any BlobStore, folder: any AnyObject & Sendable, shared: PostgresStore? = nil
+  ) {
+    (self.metadata, self.blobs, self.folder, self.shared) = (metadata, blobs, folder, shared)
+  }
+
+  /// Begins the coordination with other servers; nil if there are none.
+  ///
+  /// - Throws: ``Failure``.
+  func coordination(_ settings: Configuration) async throws -> (any ServerCoordination)? {
+    try await Failure.translating {
+      try shared.map { try PostgresCoordination($0, holdMs: settings.bounds.commitHoldMs) }
+    }
   }
 }
 
@@ -87,7 +104,9 @@ extension Failure {
     message = error.description
     switch error.reason {
     case .missingLibrary: (status, hint) = (.unavailable, "on Debian and Ubuntu: apt-get install libpq5")
-    case .inUse: (status, hint) = (.unavailable, "stop the other server: one process at a time uses a database")
+    case .inUse:
+      status = .unavailable
+      hint = "stop the other server, or keep large content in a bucket: with --blobs, servers share a database"
     case .newer: (status, hint) = (.damagedData, "run the newer version of zdc-server")
     case .unavailable: (status, hint) = (.unavailable, "check the URL, and that PostgreSQL accepts this user")
     case .other: (status, hint) = (.software, nil)

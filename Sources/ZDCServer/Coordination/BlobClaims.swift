@@ -1,9 +1,9 @@
 internal import Synchronization
-internal import ZDCProtocol
+package import ZDCProtocol
 
 /// The uploads whose files are in use. Two requests that write the same part would mix their bytes, and a removal must
 /// not delete the file of a part that is about to be acknowledged.
-final class BlobClaims: Sendable {
+package final class BlobClaims: Sendable {
   private enum Work {
     case parts(Set<Int>)
     case removal
@@ -11,8 +11,10 @@ final class BlobClaims: Sendable {
 
   private let uploads = Mutex<[BlobID: Work]>([:])
 
+  package init() {}
+
   /// Returns false while another request writes the part, or while the upload is being removed.
-  func begin(part: Int, of blob: BlobID) -> Bool {
+  package func begin(part: Int, of blob: BlobID) -> Bool {
     uploads.withLock { uploads in
       guard case .parts(var parts) = uploads[blob, default: .parts([])] else { return false }
       guard parts.insert(part).inserted else { return false }
@@ -21,7 +23,7 @@ final class BlobClaims: Sendable {
     }
   }
 
-  func end(part: Int, of blob: BlobID) {
+  package func end(part: Int, of blob: BlobID) {
     uploads.withLock { uploads in
       guard case .parts(var parts)? = uploads[blob] else { return }
       parts.remove(part)
@@ -30,7 +32,7 @@ final class BlobClaims: Sendable {
   }
 
   /// Returns false while a part is being written; the request that writes it removes the files when it ends.
-  func beginRemoval(of blob: BlobID) -> Bool {
+  package func beginRemoval(of blob: BlobID) -> Bool {
     uploads.withLock { uploads in
       guard uploads[blob] == nil else { return false }
       uploads[blob] = .removal
@@ -38,5 +40,5 @@ final class BlobClaims: Sendable {
     }
   }
 
-  func endRemoval(of blob: BlobID) { uploads.withLock { $0[blob] = nil } }
+  package func endRemoval(of blob: BlobID) { uploads.withLock { $0[blob] = nil } }
 }

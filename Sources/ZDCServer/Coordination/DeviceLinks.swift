@@ -6,10 +6,14 @@ package struct DeviceLinkRow: Sendable, Hashable {
   package var answer: [UInt8]?
   package var expiresMs: UInt64
   package var party: String
+
+  package init(key: [UInt8], answer: [UInt8]? = nil, expiresMs: UInt64, party: String) {
+    (self.key, self.answer, self.expiresMs, self.party) = (key, answer, expiresMs, party)
+  }
 }
 
 /// The links that are open, for ten minutes each. They are never stored.
-struct DeviceLinks {
+package struct DeviceLinks {
   static let mostPerParty = 8
   static let most = 1_024
 
@@ -18,21 +22,33 @@ struct DeviceLinks {
   func link(_ id: DeviceLinkID, now: UInt64) -> DeviceLinkRow? { rows[id].flatMap { $0.expiresMs > now ? $0 : nil } }
 
   mutating func offer(_ key: [UInt8], as id: DeviceLinkID, from party: String, now: UInt64) throws {
-    if let known = link(id, now: now) {
-      guard known.key == key else { throw ServerError(.conflict, "another device has this link") }
-      return
-    }
+    if let known = link(id, now: now) { return try Self.check(key, known) }
     rows = rows.filter { $0.value.expiresMs > now }
-    guard rows.count < Self.most, rows.values.count(where: { $0.party == party }) < Self.mostPerParty else {
-      throw ServerError(
-        .tooManyRequests, "too many devices ask to be linked", retryable: true, retryAfterMs: Limits.deviceLinkMs)
-    }
+    try Self.checkRoom(all: rows.count, ofParty: rows.values.count { $0.party == party })
     rows[id] = DeviceLinkRow(key: key, expiresMs: now + Limits.deviceLinkMs, party: party)
   }
 
   mutating func answer(_ id: DeviceLinkID, with sealed: [UInt8], now: UInt64) throws {
-    guard let row = link(id, now: now) else { throw ServerError(.notFound, "no such link, or it has expired") }
-    guard row.answer ?? sealed == sealed else { throw ServerError(.conflict, "the link has another answer") }
+    try Self.checkAnswer(sealed, link(id, now: now))
     rows[id]?.answer = sealed
+  }
+
+  // MARK: - Rules
+
+  /// - Throws: `conflict` if the link has another key than the one that is offered.
+  package static func check(_ key: [UInt8], _ known: DeviceLinkRow) throws {
+    guard known.key == key else { throw ServerError(.conflict, "another device has this link") }
+  }
+
+  package static func checkRoom(all: Int, ofParty: Int) throws {
+    guard all < most, ofParty < mostPerParty else {
+      throw ServerError(
+        .tooManyRequests, "too many devices ask to be linked", retryable: true, retryAfterMs: Limits.deviceLinkMs)
+    }
+  }
+
+  package static func checkAnswer(_ sealed: [UInt8], _ row: DeviceLinkRow?) throws {
+    guard let row else { throw ServerError(.notFound, "no such link, or it has expired") }
+    guard row.answer ?? sealed == sealed else { throw ServerError(.conflict, "the link has another answer") }
   }
 }

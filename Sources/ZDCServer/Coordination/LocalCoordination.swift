@@ -16,7 +16,11 @@ package final class LocalCoordination: ServerCoordination {
 
   package func listen(_ receive: @escaping @Sendable (Announcement) -> Void) { listener.withLock { $0 = receive } }
 
-  package func announce(_ announcement: Announcement) { listener.withLock(\.self)?(announcement) }
+  package func announce(_ announcement: Announcement, in transaction: any MetadataTransaction) {
+    transaction.afterCommit { [weak self] in self?.listener.withLock(\.self)?(announcement) }
+  }
+
+  package var isCurrent: Bool { true }
 
   package func use(nonce: [UInt8], expiresMs: UInt64, now: UInt64) -> Bool {
     nonces.withLock { $0.use(nonce, expiresMs: expiresMs, now: now) }
@@ -49,5 +53,8 @@ package final class LocalCoordination: ServerCoordination {
   package func claimRemoval(of blob: BlobID) -> Bool { claims.beginRemoval(of: blob) }
   package func releaseRemoval(of blob: BlobID) { claims.endRemoval(of: blob) }
 
+  package func claimUpkeep() -> Bool { true }
+
   package func close() { turns.close() }
+  package func end() {}
 }

@@ -1,7 +1,7 @@
 package import ZDCProtocol
 
-/// State that all processes of a server share but do not store: announcements, used challenges, turns in busy zones,
-/// and claims on uploads. A single-process server uses ``LocalCoordination``.
+/// State that all processes of a server share but do not store for good: announcements, used challenges, turns in busy
+/// zones, and claims on uploads. A single-process server uses ``LocalCoordination``.
 ///
 /// It does not cover limits on calls, connections and bytes: each process has its own share of them.
 package protocol ServerCoordination: Sendable {
@@ -11,8 +11,13 @@ package protocol ServerCoordination: Sendable {
   ///
   /// The server calls this once, before it accepts connections. `receive` must be quick.
   func listen(_ receive: @escaping @Sendable (Announcement) -> Void)
-  /// Sends an announcement without waiting for other processes. This process has received it when the call returns.
-  func announce(_ announcement: Announcement)
+  /// Announces a change to all processes once the transaction is durable. If it is not, no process hears of it.
+  ///
+  /// This process has received the end of a session before the store's `write` returns.
+  func announce(_ announcement: Announcement, in transaction: any MetadataTransaction) throws
+  /// Whether this process has received all announcements up to about a second ago. If not, what it remembers may be
+  /// outdated, and it has to read it again.
+  var isCurrent: Bool { get }
 
   // Challenges
   /// The secret that all processes use to make login challenges.
@@ -53,12 +58,18 @@ package protocol ServerCoordination: Sendable {
   func claimRemoval(of blob: BlobID) async -> Bool
   func releaseRemoval(of blob: BlobID) async
 
+  // Upkeep
+  /// Claims the removal of old data until this process ends; returns false while another process has it.
+  func claimUpkeep() async -> Bool
+
   /// Stops holding requests.
   func close()
+  /// Gives up what this process has. The server calls this last, when no request runs.
+  func end() async
 }
 
 /// A change that all processes of a server must receive.
-package enum Announcement: Sendable {
+package enum Announcement: Sendable, Codable {
   /// A zone has a new head.
   case head(HeadNotice)
   /// A user follows a zone, or no longer does.
@@ -71,10 +82,12 @@ package enum Announcement: Sendable {
   case deviceRemoved(DeviceID, of: UserID)
   /// All of the user's sessions have ended, except those of this device.
   case allSessionsEnded(except: DeviceID?, of: UserID)
+  /// Announcements may have been lost.
+  case unknown
 }
 
 /// A device that commits.
-package struct ZoneWriter: Hashable, Sendable {
+package struct ZoneWriter: Hashable, Sendable, Codable {
   package var user: UserID
   package var device: DeviceID
 

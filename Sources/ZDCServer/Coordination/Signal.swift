@@ -1,7 +1,7 @@
 internal import Synchronization
 
 /// An event that happens once and that one task waits for.
-final class Signal: Sendable {
+package final class Signal: Sendable {
   private struct State {
     var isOpen = false
     var waiter: CheckedContinuation<Void, Never>?
@@ -9,7 +9,7 @@ final class Signal: Sendable {
 
   private let state = Mutex(State())
 
-  func open() {
+  package func open() {
     let waiter = state.withLock { state in
       state.isOpen = true
       return state.waiter.take()
@@ -17,7 +17,7 @@ final class Signal: Sendable {
     waiter?.resume()
   }
 
-  func wait(upTo time: Duration) async {
+  package func wait(upTo time: Duration) async {
     let timer = Task {
       // Cancelled once the signal is open.
       do { try await Task.sleep(for: time) } catch { return }

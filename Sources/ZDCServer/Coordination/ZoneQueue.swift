@@ -8,9 +8,9 @@ internal import ZDCProtocol
 /// After a lease without a commit, or one longer than a second, the device rests: it gets no other lease for at least
 /// as long as that one lasted. Its user's other devices rest too if other users commit in the zone. A member who never
 /// commits can therefore block a zone for at most half of the time. If all queued devices rest, any device may try.
-struct ZoneQueue: Sendable {
-  struct Lease: Hashable, Sendable {
-    var holder: ZoneWriter
+package struct ZoneQueue: Sendable, Codable {
+  package struct Lease: Hashable, Sendable, Codable {
+    package var holder: ZoneWriter
     var beganMs: UInt64
     var endMs: UInt64
     /// The number of times that the holder's requests may still renew it.
@@ -33,12 +33,12 @@ struct ZoneQueue: Sendable {
   /// The limit for devices, and for users.
   static let remembered = 128
 
-  private struct Place: Sendable {
+  private struct Place: Sendable, Codable {
     var writer: ZoneWriter
     var askedMs: UInt64
   }
 
-  private struct Device: Sendable {
+  private struct Device: Sendable, Codable {
     var losses = 0
     var leaseMs = ZoneQueue.leaseMs
     /// The number of consecutive leases that expired.
@@ -47,32 +47,32 @@ struct ZoneQueue: Sendable {
     var lastMs: UInt64
   }
 
-  private struct User: Sendable {
+  private struct User: Sendable, Codable {
     /// The number of the most recent lease of any of the user's devices.
     var lease: UInt64 = 0
     var restEndMs: UInt64 = 0
   }
 
-  private(set) var lease: Lease?
+  package private(set) var lease: Lease?
   /// Does not include the holder.
   private var places: [Place] = []
   private var devices: [ZoneWriter: Device] = [:]
   private var users: [UserID: User] = [:]
   private var leases: UInt64 = 0
-  private(set) var lastMs: UInt64
+  package private(set) var lastMs: UInt64
 
-  init(now: UInt64) { lastMs = now }
+  package init(now: UInt64) { lastMs = now }
 
   /// Whether a device that asks now may have to wait.
-  var isBusy: Bool { lease != nil || !places.isEmpty }
-  var isForgettable: Bool { !isBusy && devices.isEmpty }
+  package var isBusy: Bool { lease != nil || !places.isEmpty }
+  package var isForgettable: Bool { !isBusy && devices.isEmpty }
   /// The number of remembered places, devices and users.
   var count: Int { places.count + devices.count + users.count }
 
   // MARK: Requests of devices
 
   /// Returns nil if the device may send its commit, else the milliseconds until another device's lease ends.
-  mutating func ask(_ writer: ZoneWriter, now: UInt64) -> UInt64? {
+  package mutating func ask(_ writer: ZoneWriter, now: UInt64) -> UInt64? {
     advance(now)
     guard let current = lease else { return nil }
     note(writer, now) { _ in }
@@ -82,6 +82,15 @@ struct ZoneQueue: Sendable {
     }
     join(writer, now)
     return current.endMs - now
+  }
+
+  /// Records the outcome of a commit.
+  package mutating func ended(_ end: ZoneTurnEnd, _ writer: ZoneWriter, now: UInt64) {
+    switch end {
+    case .committed: committed(writer, now: now)
+    case .lost: lost(writer, now: now)
+    case .failed: failed(writer, now: now)
+    }
   }
 
   /// Records that another commit came first.

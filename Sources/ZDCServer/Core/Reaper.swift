@@ -20,7 +20,7 @@ struct Reaper {
       lastWrites = writes
       ticks += 1
       if core.takeClosing() { await attempt("remove closed zones") { try await removeClosedNodes() } }
-      if ticks % 720 == 1 { await attempt("collect") { try await collect() } }
+      if ticks % 720 == 1, await core.coordination.claimUpkeep() { await attempt("collect") { try await collect() } }
     }
   }
 

@@ -95,6 +95,9 @@ final class ServerCore: Sendable {
       hub.close { ended.contains($0.session) }
     case .deviceRemoved(let device, let user): end(of: user, hub, sessions) { $0 == device }
     case .allSessionsEnded(let kept, let user): end(of: user, hub, sessions) { $0 != kept }
+    case .unknown:
+      sessions.remove { _ in true }
+      hub.close { _ in true }
     }
   }
 
@@ -182,7 +185,7 @@ final class ServerCore: Sendable {
   func session(token: [UInt8], from party: BodyBudget.Party) async throws -> SessionRow? {
     let hash = Sessions.hash(token)
     let now = now
-    if let known = sessions.get(hash) { return known.expiresMs > now ? known : nil }
+    if coordination.isCurrent, let known = sessions.get(hash) { return known.expiresMs > now ? known : nil }
     let epoch = sessions.epoch
     let found = try await reads.run(party) { try await metadata.read { try $0.session(tokenHash: hash) } }
     guard let row = found, row.expiresMs > now else { return nil }

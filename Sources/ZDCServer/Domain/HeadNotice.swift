@@ -3,30 +3,35 @@ package import ZDCProtocol
 /// A new head, for the event stream: its status, the users who may be notified, and the commit's page.
 ///
 /// The page is the same for all of them. A commit with an access list has none, because each member has another grant.
-package struct HeadNotice: Sendable {
+package struct HeadNotice: Sendable, Codable {
   package let status: ZoneStatus
   package let owner: UserID
   /// Members whom the commit removes. This notice is the last one that they get.
   package let removed: Set<UserID>
-  /// The commit and its records; nil if that is too long.
-  package let page: [UInt8]?
-  private let acl: ZoneACL.Fields
+  /// Whether the list before or after the commit names members other than the owner.
+  package let hasMembers: Bool
+  /// The commit and its records; nil if that is too long. Not part of the encoded form.
+  package var page: [UInt8]?
+  /// Nil for a decoded notice, which may then concern any user.
+  private var acl: ZoneACL.Fields?
+
+  private enum CodingKeys: CodingKey { case status, owner, removed, hasMembers }
 
   init(status: ZoneStatus, part: CommitRequest.ZonePart, delta: ZoneDelta) {
     self.status = status
-    acl = delta.head.acl.fields
+    let acl = delta.head.acl.fields
+    self.acl = acl
     owner = acl.owner
     removed = delta.list?.removed ?? []
+    hasMembers = acl.entries.count > 1 || !removed.isEmpty
     let hasList = part.acl != nil
     page = hasList ? nil : Self.page(part.commit, stored: delta.puts.map(\.record), receivedMs: delta.receivedMs)
   }
 
-  /// Whether the list before or after the commit names members other than the owner.
-  package var hasMembers: Bool { acl.entries.count > 1 || !removed.isEmpty }
-
-  /// Returns whether the list before or after the commit names this user, and they are not the owner.
+  /// Returns whether the list before or after the commit may name this user, and they are not the owner.
   package func concerns(_ user: UserID) -> Bool {
-    user != owner && (removed.contains(user) || acl.entry(for: user) != nil)
+    guard user != owner, let acl else { return user != owner }
+    return removed.contains(user) || acl.entry(for: user) != nil
   }
 
   private static func page(_ commit: ZoneCommit, stored: [StoredRecord], receivedMs: UInt64) -> [UInt8]? {

@@ -142,7 +142,7 @@ extension InboxUsage.Share {
 }
 
 /// A user has a new message.
-package struct MessageNotice: Sendable {
+package struct MessageNotice: Sendable, Codable {
   package let recipient: UserID
 
   package init(recipient: UserID) {

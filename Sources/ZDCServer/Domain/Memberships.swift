@@ -53,15 +53,18 @@ enum Memberships {
 }
 
 /// A user follows a zone, or no longer does, on all of their devices.
-package struct MembershipNotice: Sendable {
+package struct MembershipNotice: Sendable, Codable {
   package let user: UserID
-  package let zone: ZoneID
+  private let treeID: TreeID
+  private let zoneRoot: NodeID
   /// The head of the accepted zone; nil if the user no longer follows it.
   package let status: ZoneStatus?
 
   package init(user: UserID, zone: ZoneID, status: ZoneStatus?) {
     self.user = user
-    self.zone = zone
+    (treeID, zoneRoot) = (zone.tree, zone.root)
     self.status = status
   }
+
+  package var zone: ZoneID { ZoneID(tree: treeID, root: zoneRoot) }
 }

@@ -141,12 +141,12 @@ extension EventHub {
 
 // Delivery
 extension EventHub {
-  /// Called on the store's writer, in commit order.
+  /// Called in the order of the zone's commits.
   func publish(_ notice: HeadNotice) {
     queue.async { self.deliver(.head(notice)) }
   }
 
-  /// Called on the store's writer, in the order of the changes.
+  /// Called in the order of the user's changes.
   func publish(_ notice: MembershipNotice) {
     queue.async { self.deliver(.membership(notice)) }
   }

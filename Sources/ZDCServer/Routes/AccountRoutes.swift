@@ -33,15 +33,15 @@ enum AccountRoutes {
       return Response(status: .ok)
     }
     let next = try verify()
-    let now = call.now
-    if next.isClosed, let deletions = call.core.deletions {
+    let (core, now) = (call.core, call.now)
+    if next.isClosed, let deletions = core.deletions {
       let chain = try await call.read { try $0.links(of: user) }
       try await deletions.note([.account(user, ms: now, links: chain + [next.link.bytes])])
     }
     try await call.write([.account(user)]) { tx in
       try Accounts.append(next, user: user, device: device, now: now, in: tx)
+      if next.isNewRoot { try core.coordination.announce(.allSessionsEnded(except: device, of: user), in: tx) }
     }
-    if next.isNewRoot { call.core.coordination.announce(.allSessionsEnded(except: device, of: user)) }
     return Response(status: .created)
   }
 

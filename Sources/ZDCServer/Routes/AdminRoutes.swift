@@ -32,9 +32,11 @@ enum AdminRoutes {
 
   private static func suspend(_ call: Call) async throws -> Response {
     let id: UserID = try call.id("userID")
-    let now = call.now
-    try await call.write([.account(id)]) { try Administration.suspend(id, now: now, in: $0) }
-    call.core.coordination.announce(.allSessionsEnded(except: nil, of: id))
+    let (core, now) = (call.core, call.now)
+    try await call.write([.account(id)]) { tx in
+      try Administration.suspend(id, now: now, in: tx)
+      try core.coordination.announce(.allSessionsEnded(except: nil, of: id), in: tx)
+    }
     return .noContent
   }
 
@@ -67,8 +69,11 @@ enum AdminRoutes {
 
   private static func endSessions(_ call: Call) async throws -> Response {
     let id: UserID = try call.id("userID")
-    try await call.write([.account(id)]) { try Administration.endSessions(of: id, in: $0) }
-    call.core.coordination.announce(.allSessionsEnded(except: nil, of: id))
+    let core = call.core
+    try await call.write([.account(id)]) { tx in
+      try Administration.endSessions(of: id, in: tx)
+      try core.coordination.announce(.allSessionsEnded(except: nil, of: id), in: tx)
+    }
     return .noContent
   }
 

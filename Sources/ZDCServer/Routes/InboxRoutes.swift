@@ -17,8 +17,8 @@ enum InboxRoutes {
       guard try tx.user(user)?.isClosed == false else { throw ServerError(.accountClosed, "the account is closed") }
       let results = try envelopes.map { try Inboxes.deliver($0, from: user, bounds: bounds, now: now, in: tx) }
       let reached = Set(zip(envelopes, results).filter { $1 == .delivered }.map(\.0.recipient))
-      tx.afterCommit {
-        for recipient in reached { core.coordination.announce(.message(MessageNotice(recipient: recipient))) }
+      for recipient in reached {
+        try core.coordination.announce(.message(MessageNotice(recipient: recipient)), in: tx)
       }
       return results
     }

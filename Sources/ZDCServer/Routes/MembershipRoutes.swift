@@ -12,9 +12,8 @@ enum MembershipRoutes {
     let (limit, now) = (core.configuration.bounds.memberships, call.now)
     let status = try await call.write([.zone(zone), .account(user)]) { tx in
       let status = try Memberships.accept(zone, by: user, limit: limit, now: now, in: tx)
-      tx.afterCommit {
-        core.coordination.announce(.membership(MembershipNotice(user: user, zone: zone, status: status)))
-      }
+      let notice = MembershipNotice(user: user, zone: zone, status: status)
+      try core.coordination.announce(.membership(notice), in: tx)
       return status
     }
     return try .json(status)
@@ -30,9 +29,8 @@ enum MembershipRoutes {
     guard isKnown else { return .noContent }
     try await call.write([.zone(zone), .account(user)]) { tx in
       try Memberships.end(zone, of: user, in: tx)
-      tx.afterCommit {
-        core.coordination.announce(.membership(MembershipNotice(user: user, zone: zone, status: nil)))
-      }
+      let notice = MembershipNotice(user: user, zone: zone, status: nil)
+      try core.coordination.announce(.membership(notice), in: tx)
     }
     return .noContent
   }

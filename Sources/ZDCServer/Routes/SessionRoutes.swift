@@ -48,17 +48,21 @@ enum SessionRoutes {
     }
     let token = Bytes32<LookupRole>.random().bytes
     let lifetime = core.configuration.bounds.sessionMs
-    let opened = try await call.write([.account(login.user)]) {
-      try Sessions.open(login, token: token, now: now, lifetimeMs: lifetime, in: $0)
+    let response = try await call.write([.account(login.user)]) { tx in
+      let opened = try Sessions.open(login, token: token, now: now, lifetimeMs: lifetime, in: tx)
+      if !opened.ended.isEmpty { try core.coordination.announce(.sessionsEnded(opened.ended), in: tx) }
+      return opened.response
     }
-    if !opened.ended.isEmpty { core.coordination.announce(.sessionsEnded(opened.ended)) }
-    return try .json(opened.response)
+    return try .json(response)
   }
 
   static func end(_ call: Call) async throws -> Response {
     let session = try call.authenticated
-    try await call.write([.account(session.user)]) { try $0.removeSession(tokenHash: session.tokenHash) }
-    call.core.coordination.announce(.sessionsEnded([session.tokenHash]))
+    let core = call.core
+    try await call.write([.account(session.user)]) { tx in
+      try tx.removeSession(tokenHash: session.tokenHash)
+      try core.coordination.announce(.sessionsEnded([session.tokenHash]), in: tx)
+    }
     return .noContent
   }
 
@@ -71,12 +75,12 @@ enum SessionRoutes {
   /// Removes the device's key and ends its sessions and streams.
   static func removeDevice(_ call: Call) async throws -> Response {
     let user = try call.user
-    let device: DeviceID = try call.id("deviceID")
+    let (core, device): (ServerCore, DeviceID) = (call.core, try call.id("deviceID"))
     try await call.write([.account(user)]) { tx in
       guard try tx.device(device, of: user) != nil else { throw ServerError(.notFound, "no such device") }
       try tx.removeDevice(device, of: user)
+      try core.coordination.announce(.deviceRemoved(device, of: user), in: tx)
     }
-    call.core.coordination.announce(.deviceRemoved(device, of: user))
     return .noContent
   }
 }

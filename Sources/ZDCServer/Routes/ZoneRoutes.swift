@@ -75,11 +75,8 @@ enum ZoneRoutes {
     let aids = CommitAids(rates: core.memberRates, splits: prepared, lists: core.lists)
     let outcome = try Commits.apply(
       request, by: user, quotas: core.quotas, work: work, aids: aids, now: now, in: tx)
-    let (notices, closes) = (outcome.notices, outcome.closesZone)
-    tx.afterCommit {
-      if closes { core.setClosing() }
-      for notice in notices { core.coordination.announce(.head(notice)) }
-    }
+    if outcome.closesZone { tx.afterCommit { core.setClosing() } }
+    for notice in outcome.notices { try core.coordination.announce(.head(notice), in: tx) }
     return outcome
   }
 

@@ -60,7 +60,7 @@ struct MessageMoveTests {
         let tag = try await device.write { _, cloud in cloud.tag(forNodeID: node.uuid, withIdentifier: "t") as? String }
         #expect(tag == "mine")
         let linked = try await device.write { _, cloud in
-          try cloud.linkedNode(forKey: "letter", inCollection: "letters").map {
+          cloud.linkedNode(forKey: "letter", inCollection: "letters").map {
             (uuid: $0.uuid, path: cloud.path(for: $0)?.fullPath(), parent: cloud.parentNode($0)?.name)
           }
         }

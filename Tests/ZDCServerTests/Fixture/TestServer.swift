@@ -49,6 +49,7 @@ final class TestServer: ServerClient {
     if let blobs { stores.blobs = blobs }
     let running = try await RunningServer.start(
       configuration: configuration, metadata: stores.metadata, blobs: stores.blobs,
+      coordination: try stores.coordination(configuration),
       deletions: TestStores.haveNoFolder ? nil : DeletionFile(path: "\(path)/\(DeletionFile.defaultName)"),
       clock: clock.clock, logger: log.logger)
     let result: Result<T, any Error>

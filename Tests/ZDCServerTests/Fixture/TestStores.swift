@@ -15,6 +15,7 @@ struct TestStores {
   var blobs: any BlobStore
   /// Holds the folder's lock.
   private var folder: DataFolder?
+  private var shared: PostgresStore?
 
   private enum Kind: String { case folder, memory, postgres }
 
@@ -53,7 +54,13 @@ struct TestStores {
       databases[path] = known
       return known
     }
-    return TestStores(metadata: try PostgresStore(url: url, connections: 3), blobs: blobs)
+    let store = try PostgresStore(url: url, connections: 3, isShared: true)
+    return TestStores(metadata: store, blobs: blobs, shared: store)
+  }
+
+  /// Over PostgreSQL, as of a server that shares its database with others.
+  func coordination(_ configuration: Configuration) throws -> (any ServerCoordination)? {
+    try shared.map { try PostgresCoordination($0, holdMs: configuration.bounds.commitHoldMs) }
   }
 
   private static func openMemory(_ path: String) -> TestStores {

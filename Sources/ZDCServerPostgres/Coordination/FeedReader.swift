@@ -1,0 +1,60 @@
+internal import ZDCServer
+
+/// Reads the feed of a server's processes.
+///
+/// Its position is a snapshot, not a number: the next read returns the entries of all transactions that had not ended
+/// then, so a transaction that ends late is not missed. The entries of one zone or account are in the order of their
+/// transactions, because these exclude each other.
+struct FeedReader {
+  /// Entries are kept for five minutes. A process that reads later than this may have missed some.
+  private static let longestGap: Duration = .seconds(120)
+  private static let kept: Duration = .seconds(300)
+  private static let pruneEvery: Duration = .seconds(60)
+
+  private var snapshot: String
+  /// Transaction numbers are given again after a crash of PostgreSQL, which also empties the feed.
+  private var era: [UInt8]
+  private var readAt: ContinuousClock.Instant
+  /// Earlier snapshots: what the oldest one has seen is removed.
+  private var earlier: [(snapshot: String, readAt: ContinuousClock.Instant)] = []
+
+  /// Throws if there is no era: a connection that has just been opened has begun one.
+  init(atEndOf db: PostgresConnection) throws {
+    let now = try db.first("SELECT pg_current_snapshot()::text, key FROM era") { ($0.text(0), $0.bytes(1)) }
+    guard let (snapshot, era) = now else { throw PostgresError.damaged }
+    (self.snapshot, self.era, readAt) = (snapshot, era, .now)
+  }
+
+  /// Returns the entries since the last call.
+  mutating func next(_ db: PostgresConnection) throws -> [FeedEntry] {
+    var (now, currentEra) = (snapshot, era)
+    let entries = try db.all(
+      """
+      SELECT n.snapshot, n.era, f.entry, f.page
+      FROM (SELECT pg_current_snapshot()::text AS snapshot, (SELECT key FROM era) AS era) n LEFT JOIN feed f
+      ON f.xid >= pg_snapshot_xmin($1::pg_snapshot) AND NOT pg_visible_in_snapshot(f.xid, $1::pg_snapshot)
+      ORDER BY f.id
+      """, .text(snapshot)
+    ) { row in
+      (now, currentEra) = (row.text(0), row.bytes(1))
+      return row.isNull(2) ? nil : try FeedEntry(entry: row.bytes(2), page: row.optionalBytes(3))
+    }
+    guard currentEra == era, readAt.duration(to: .now) < Self.longestGap else {
+      self = try FeedReader(atEndOf: db)
+      return [.announcement(.unknown)]
+    }
+    (snapshot, readAt) = (now, .now)
+    try prune(db)
+    return entries.compactMap(\.self)
+  }
+
+  private mutating func prune(_ db: PostgresConnection) throws {
+    if earlier.last.map({ $0.readAt.duration(to: readAt) >= Self.pruneEvery }) ?? true {
+      earlier.append((snapshot, readAt))
+    }
+    guard let oldest = earlier.first, oldest.readAt.duration(to: readAt) > Self.kept else { return }
+    earlier.removeFirst()
+    try db.run("DELETE FROM feed WHERE xid < pg_snapshot_xmin($1::pg_snapshot)", .text(oldest.snapshot))
+    try SharedTurns.prune(db)
+  }
+}

@@ -1,0 +1,48 @@
+import Testing
+import ZDCServer
+import ZDCServerMemory
+
+@testable import ZDCServerPostgres
+
+/// Two servers over one database and one store for large content, as two processes of a service.
+struct TestServerPair {
+  struct Member: ServerClient {
+    let server: RunningServer
+    let coordination: PostgresCoordination
+    let store: PostgresStore
+    var origin: String { server.url }
+  }
+
+  let first: Member
+  let second: Member
+  let url: String
+
+  static func run(
+    _ change: (inout Configuration) -> Void = { _ in }, _ body: (TestServerPair) async throws -> Void
+  ) async throws {
+    var configuration = Configuration()
+    change(&configuration)
+    let url = try TestPostgres.shared().newDatabase()
+    let blobs = MemoryBlobStore()
+    let first = try await start(configuration, url, blobs)
+    let second = try await start(configuration, url, blobs)
+    let result: Result<Void, any Error>
+    do {
+      result = .success(try await body(TestServerPair(first: first, second: second, url: url)))
+    } catch { result = .failure(error) }
+    for member in [first, second] { try await member.server.stop() }
+    try TestPostgres.shared().remove(url)
+    try result.get()
+  }
+
+  private static func start(
+    _ configuration: Configuration, _ url: String, _ blobs: MemoryBlobStore
+  ) async throws -> Member {
+    let store = try PostgresStore(url: url, connections: 3, isShared: true)
+    let coordination = try PostgresCoordination(store, holdMs: configuration.bounds.commitHoldMs)
+    let server = try await RunningServer.start(
+      configuration: configuration, metadata: store, blobs: blobs, coordination: coordination,
+      logger: LogCapture().logger)
+    return Member(server: server, coordination: coordination, store: store)
+  }
+}

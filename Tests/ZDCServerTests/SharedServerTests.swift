@@ -1,0 +1,245 @@
+import Synchronization
+import Testing
+import ZDCProtocol
+
+@testable import ZDCServer
+@testable import ZDCServerPostgres
+
+/// Two servers over one database: what one of them does counts at the other.
+@Suite(.timeLimit(.minutes(20)), .disabled(if: TestStores.haveNoFolder, "opens databases of its own, once"))
+struct SharedServerTests {
+  private typealias Member = TestServerPair.Member
+
+  /// The stream's next event after the first one; nil: it has ended.
+  private func stream(_ server: Member, _ token: [UInt8]) async throws -> EventSequence.Iterator {
+    var events = try await server.events(token: token).makeAsyncIterator()
+    _ = try await events.next()
+    return events
+  }
+
+  // MARK: - Announcements
+
+  /// - A device commits at one server, then at the other
+  /// => a stream of each server gets both commits, in order and with their pages
+  @Test func aCommitReachesTheStreamsOfBothServers() async throws {
+    try await TestServerPair.run { pair in
+      let (account, token) = try await pair.first.newAccount()
+      var zone = account.home
+      var streams = [try await stream(pair.first, token), try await stream(pair.second, token)]
+      for server in [pair.first, pair.second, pair.second, pair.first] {
+        try await server.put([zone.record(.random())], in: &zone, token: token)
+      }
+      for index in streams.indices {
+        for seq in UInt64(1)...4 {
+          let event = try #require(try await streams[index].next()?.decode(HeadEvent.self))
+          #expect(event.status.seq == seq && event.page != nil)
+        }
+      }
+    }
+  }
+
+  /// - A session ends at one server
+  /// => its stream at the other server ends, and the other server refuses it
+  @Test func aSessionThatEnds_endsAtBothServers() async throws {
+    try await TestServerPair.run { pair in
+      let (_, token) = try await pair.first.newAccount()
+      _ = try await pair.second.send(.GET, Routes.zones, token: token).expect(200)
+      var events = try await stream(pair.second, token)
+      _ = try await pair.first.send(.DELETE, Routes.session, token: token).expect(204)
+      #expect(try await events.next() == nil)
+      #expect(try await pair.second.send(.GET, Routes.zones, token: token).status == 401)
+    }
+  }
+
+  /// - PostgreSQL has crashed, which empties the feed
+  /// => the streams of all servers end, so that their clients read the whole list
+  @Test func afterACrashOfTheDatabase_allStreamsEnd() async throws {
+    try await TestServerPair.run { pair in
+      let (_, token) = try await pair.first.newAccount()
+      var streams = [try await stream(pair.first, token), try await stream(pair.second, token)]
+      let database = try PostgresConnection(pair.url)
+      try database.run("DELETE FROM era")
+      try PostgresSchema.beginEra(database)
+      for index in streams.indices { #expect(try await streams[index].next() == nil) }
+      try await eventually { pair.first.coordination.isCurrent && pair.second.coordination.isCurrent }
+      var next = try await stream(pair.second, token)
+      _ = try await pair.first.send(.DELETE, Routes.session, token: token).expect(204)
+      #expect(try await next.next() == nil)
+    }
+  }
+
+  /// - 16 writers append entries, while a transaction that began earlier stays open and then appends one too
+  /// => a reader gets each entry once, and those of one account in the order of their transactions
+  @Test func aReaderGetsEachEntryOnce() async throws {
+    try await TestServerPair.run { pair in
+      let received = Mutex<[UserID]>([])
+      let database = try PostgresConnection(pair.url)
+      let feed = try AnnouncementFeed(database, connect: pair.first.store.connect)
+      feed.start { entry in
+        if case .announcement(.message(let notice)) = entry { received.withLock { $0.append(notice.recipient) } }
+      }
+      let late = try PostgresConnection(pair.url)
+      try late.run("BEGIN")
+      try late.run("SELECT pg_current_xact_id()::text")
+      let users = (0..<64).map { UserID(7, 7, 7, $0) }
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for user in users {
+          group.addTask { [store = pair.second.store] in
+            try await store.perform { db in
+              db.enqueue("BEGIN")
+              try AnnouncementFeed.append(.announcement(.message(MessageNotice(recipient: user))), to: db)
+            }
+          }
+        }
+        try await group.waitForAll()
+      }
+      try await eventually { received.withLock(\.count) == users.count }
+      let last = UserID(8, 8, 8, 8)
+      try AnnouncementFeed.append(.announcement(.message(MessageNotice(recipient: last))), to: late)
+      try late.run("COMMIT")
+      try await eventually { received.withLock(\.last) == last }
+      await feed.end()
+      #expect(received.withLock { Set($0) } == Set(users + [last]))
+      #expect(received.withLock(\.count) == users.count + 1)
+    }
+  }
+
+  // MARK: - Challenges and links
+
+  /// => a challenge of one server is good at the other, and at both together once
+  @Test func aChallengeIsUsedOnceAtBothServers() async throws {
+    try await TestServerPair.run { pair in
+      let (account, _) = try await pair.first.newAccount()
+      let challenge = try await pair.first.challenge(account)
+      let login = try account.login(challenge, origin: pair.second.origin, device: nil)
+      _ = try await pair.second.sendJSON(.POST, Routes.login, login).expect(200)
+      let again = try account.login(challenge, origin: pair.first.origin, device: nil)
+      #expect(try await pair.first.sendJSON(.POST, Routes.login, again).status == 401)
+    }
+  }
+
+  /// - A new device waits at one server, and a device of the account answers at the other
+  /// => the new device gets the answer
+  @Test func aDeviceLinkIsAnsweredAtTheOtherServer() async throws {
+    try await TestServerPair.run { pair in
+      let (_, token) = try await pair.second.newAccount()
+      let id = DeviceLinkID.random()
+      let (key, sealed) = (randomBytes(IdentityLink.encPubBytes), randomBytes(2_000))
+      let (link, answer) = (Routes.path(Routes.deviceLink, id.text), Routes.path(Routes.deviceLinkAnswer, id.text))
+      _ = try await pair.first.send(.PUT, link, body: key).expect(204)
+      #expect(try await pair.second.send(.GET, link, token: token).bytes == key)
+      #expect(try await pair.second.send(.PUT, link, body: randomBytes(key.count)).status == 409)
+      async let waiting = pair.first.send(.GET, answer)
+      _ = try await pair.second.send(.PUT, answer, token: token, body: sealed).expect(204)
+      #expect(try await waiting.bytes == sealed)
+      #expect(try await pair.first.send(.PUT, answer, token: token, body: [2]).status == 409)
+    }
+  }
+
+  // MARK: - Turns and claims
+
+  /// - B has lost three races at one server, and A sends a commit to the other
+  /// => A's request waits until B has committed, and is answered with B's commit
+  @Test func aRequestWaitsForATurnAtTheOtherServer() async throws {
+    try await TestServerPair.run {
+      $0.bounds.commitHoldMs = 60_000
+    } _: { pair in
+      let (account, a) = try await pair.first.newAccount()
+      let b = try await pair.second.login(account, device: .random())
+      var zone = account.home
+      let stale = try zone.put([zone.record(.random())]).body
+      try await pair.first.put([zone.record(.random())], in: &zone, token: a)
+      for _ in 0..<ZoneQueue.losses { #expect(try await pair.second.commit(stale, token: b).status == 409) }
+      try await eventually { pair.first.coordination.isBusy(zone.zone) }
+      let mine = try zone.put([zone.record(.random())]).body
+      let waiting = Task { [body = mine] in try await pair.first.commit(body, token: a) }
+      try await pair.second.put([zone.record(.random())], in: &zone, token: b)
+      let answer = try await waiting.value
+      #expect(try answer.status == 409 && answer.outline() == "commit 2, record v1")
+      try await pair.first.put([zone.record(.random())], in: &zone, token: a)
+    }
+  }
+
+  /// => a part, an upload's removal and the upkeep are claimed at one server at a time, and a server that has ended has
+  /// no claims
+  @Test func claimsExcludeTheOtherServer_untilTheirServerEnds() async throws {
+    try await TestServerPair.run { pair in
+      let (first, second) = (pair.first.coordination, pair.second.coordination)
+      let blob = BlobID.random()
+      #expect(await first.claim(part: 1, of: blob))
+      #expect(await !second.claim(part: 1, of: blob))
+      #expect(await second.claim(part: 2, of: blob))
+      #expect(await !second.claimRemoval(of: blob))
+      await first.release(part: 1, of: blob)
+      #expect(await !first.claimRemoval(of: blob))
+      await second.release(part: 2, of: blob)
+      #expect(await first.claimRemoval(of: blob))
+      #expect(await !second.claim(part: 1, of: blob))
+      #expect(await first.claimUpkeep())
+      #expect(await !second.claimUpkeep())
+      try await pair.first.server.stop()
+      #expect(await second.claim(part: 1, of: blob))
+      #expect(await second.claimUpkeep())
+    }
+  }
+
+  // MARK: - Writes
+
+  /// - Both servers get the same registration at the same moment, again and again
+  /// => one succeeds, and the other says so or asks for a retry
+  @Test func twoServersCreateOneAccountOnce() async throws {
+    try await TestServerPair.run { pair in
+      for _ in 0..<8 {
+        let registration = try TestAccount().registration()
+        async let one = pair.first.sendJSON(.POST, Routes.accounts, registration).status
+        async let other = pair.second.sendJSON(.POST, Routes.accounts, registration).status
+        let statuses = Set([try await one, try await other])
+        #expect(statuses.contains(201) && statuses.isSubset(of: [200, 201, 409, 503]), "\(statuses)")
+      }
+    }
+  }
+
+  /// - Devices of one user commit to one zone at both servers, each with the head that it knows
+  /// => every accepted commit is in the log once, in order
+  @Test func twoServersKeepOneLog() async throws {
+    try await TestServerPair.run { pair in
+      let (account, token) = try await pair.first.newAccount()
+      let start = account.home
+      var accepted = 0
+      var zone = start
+      for round in 0..<10 {
+        let bodies = try (0..<2).map { _ in try zone.put([zone.record(.random())]) }
+        async let one = pair.first.commit(bodies[0].body, token: token).status
+        async let other = pair.second.commit(bodies[1].body, token: token).status
+        let statuses = [try await one, try await other]
+        #expect(statuses.sorted() == [200, 409], "round \(round)")
+        let winner = bodies[statuses[0] == 200 ? 0 : 1].commit
+        zone.accepted(winner)
+        accepted += 1
+      }
+      let zones = try await pair.second.zones(token: token).zones
+      #expect(zones.first { $0.zone == zone.zone }?.seq == UInt64(accepted))
+    }
+  }
+
+  /// - A server that keeps large content in its folder uses the database, and a second one starts
+  /// => the second one is refused, whether it shares the database or not; it starts when the first one has ended
+  @Test func aServerThatSharesNothing_excludesTheOthers() async throws {
+    let url = try TestPostgres.shared().newDatabase()
+    let alone = try PostgresStore(url: url, connections: 1)
+    #expect(throws: PostgresOpenError.self) { try PostgresStore(url: url, connections: 1, isShared: true) }
+    try await alone.close()
+    let shared = try PostgresStore(url: url, connections: 1, isShared: true)
+    #expect(throws: PostgresOpenError.self) { try PostgresStore(url: url, connections: 1) }
+    try await shared.close()
+    try TestPostgres.shared().remove(url)
+  }
+
+  private func eventually(_ condition: () async throws -> Bool) async throws {
+    for _ in 0..<3_000 {
+      if try await condition() { return }
+      try await Task.sleep(for: .milliseconds(10))
+    }
+    Issue.record("the condition did not come true")
+  }
+}
