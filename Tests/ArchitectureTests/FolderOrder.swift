@@ -26,6 +26,7 @@ enum FolderOrder {
       ["Routes"], [""],
     ],
     "ZDCServerSQLite": [["", "Rows"], ["Check"], ["Backup"]],
+    "ZDCServerPostgres": [[""], ["Coordination"]],
     "ZDCCommands": [["", "Terminal"], ["Files"], ["Tree"], ["Profile"], ["Export"], ["Commands"]],
     "ZeroDarkCloudTesting": [
       ["Support"], ["Canary"], ["Server"], ["Network"], ["Hostile"], ["Device"], ["Rogue"], ["World"],
