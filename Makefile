@@ -3,7 +3,7 @@
 #   make demo       two devices, a real server, a real folder: put, pull, compare, edit, search for cleartext
 #   make test       set-up, build, all tests (debug), the README's app, documentation, the independent reader over our vectors
 #   make test-postgres  the server's tests over a PostgreSQL that they start; part of make test
-#   make test-s3    the server's tests over a real S3 object store, Ceph's RADOS Gateway
+#   make test-s3    the server's tests over a real S3 object store, Ceph's RADOS Gateway; two servers behind haproxy, with faults
 #   make test-api   a real server against docs/openapi.json: requests of devices, and generated ones from schemathesis; two or three minutes
 #   make test-long  200 kills, 2,000 histories of one person and of three, small-scope checks, 100,000 messages to one mailbox, 100,000 nodes and a 4 GiB stream with memory figures; PARTS="nodes stream"
 #   make test-tsan  the tests of the framework and its devices under ThreadSanitizer; FILTER=regex for others
@@ -134,6 +134,7 @@ test-long: build
 test-s3: build
 	@Scripts/setup --s3
 	@SWIFT=$(SWIFT) Scripts/test-s3
+	@SWIFT=$(SWIFT) Scripts/test-service
 
 test-api: build
 	@Scripts/test-api

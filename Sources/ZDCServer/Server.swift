@@ -31,6 +31,9 @@ package struct Server: Service {
     self.onReady = onReady
   }
 
+  /// Reports in `/readyz` that the server is about to stop. Requests are answered until it does.
+  package func announceStop() { core.announceStop() }
+
   package func run() async throws {
     let core = core
     let application = try application()

@@ -111,6 +111,14 @@ struct Serve: AsyncParsableCommand {
   @Option(name: .long, help: "Seconds to let running requests finish after SIGTERM.")
   var drain = 20
 
+  @Option(
+    name: .long,
+    help: """
+      Seconds after SIGTERM in which requests are still answered and /readyz says 503, so that a load balancer takes the \
+      server out of service first.
+      """)
+  var stopDelay = 0
+
   @Option(name: .long, help: "Seconds without receiving a byte of a request before its connection is closed.")
   var idleTimeout = 120
 
@@ -154,11 +162,23 @@ struct Serve: AsyncParsableCommand {
       })
     let service = ServiceGroupConfiguration.ServiceConfiguration(
       service: server, successTerminationBehavior: .gracefullyShutdownGroup)
-    var group = ServiceGroupConfiguration(
-      services: [service], gracefulShutdownSignals: Self.stopSignals(), logger: quiet(logger))
+    var configuration = ServiceGroupConfiguration(services: [service], logger: quiet(logger))
     // A reader who never finishes a download must not delay the shutdown forever.
-    group.maximumGracefulShutdownDuration = .seconds(settings.bounds.drainSeconds)
-    do { try await ServiceGroup(configuration: group).run() } catch { throw Failure(starting: error, address: listen) }
+    configuration.maximumGracefulShutdownDuration = .seconds(settings.bounds.drainSeconds)
+    let group = ServiceGroup(configuration: configuration)
+    let signals = await UnixSignalsSequence(trapping: Self.stopSignals())
+    async let _: Void = stop(group, server, at: signals)
+    do { try await group.run() } catch { throw Failure(starting: error, address: listen) }
+  }
+
+  /// Waits for a signal, then stops the server. Cancelled when the server ends by itself.
+  private func stop(_ group: ServiceGroup, _ server: Server, at signals: UnixSignalsSequence) async {
+    for await _ in signals {
+      server.announceStop()
+      // Cancelled only if the server has ended.
+      try? await Task.sleep(for: .seconds(stopDelay))
+      return await group.triggerGracefulShutdown()
+    }
   }
 
   /// Returns the signals that stop the server. `nohup` starts a program with SIGHUP ignored; it then stays ignored.
@@ -225,6 +245,7 @@ struct Serve: AsyncParsableCommand {
     settings.bounds.retentionMs = retention * 24 * 3_600_000
     try check("--drain", drain, 1...day)
     settings.bounds.drainSeconds = drain
+    try check("--stop-delay", stopDelay, 0...day)
     try check("--idle-timeout", idleTimeout, 1...day)
     settings.bounds.idleSeconds = idleTimeout
     if let maxAccountCalls { try check("--max-account-calls", maxAccountCalls, 1...1_000_000) }

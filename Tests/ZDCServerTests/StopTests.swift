@@ -41,6 +41,22 @@ import ZDCServerSQLite
     #expect(try FileManager.default.contentsOfDirectory(atPath: folder + "/blobs").count == 2)
   }
 
+  /// - SIGTERM to a server with a delay
+  /// => until it is over, the server says that it is not ready and takes commits; its exit status is 0
+  @Test func aServerThatIsAboutToStop_answersUntilThen() async throws {
+    let folder = TestServer.newFolder()
+    defer { TestServer.remove(folder) }
+    let server = try await ServerProcess.serve(folder: folder, ["--stop-delay", "5"])
+    let (account, token) = try await server.newAccount()
+    var zone = account.home
+    #expect(try await server.send(.GET, Routes.ready).status == 200)
+    async let status = server.stop()
+    while try await server.send(.GET, Routes.ready).status == 200 { try await Task.sleep(for: .milliseconds(10)) }
+    try await server.put([zone.record(.random())], in: &zone, token: token)
+    #expect(try await server.send(.GET, Routes.health).status == 200)
+    #expect(await status == 0)
+  }
+
   @Test func aKilledServerHasWhatItAcknowledged() async throws {
     let folder = TestServer.newFolder()
     defer { TestServer.remove(folder) }

@@ -45,6 +45,7 @@ final class ServerCore: Sendable {
   private struct State {
     var origins: Set<String> = []
     var isReady = false
+    var isLeaving = false
     var isStopping = false
     var isFull = false
     /// Whether nodes of closed zones may have to be removed, as after a crash.
@@ -111,7 +112,7 @@ final class ServerCore: Sendable {
   var now: UInt64 { clock.nowMs() }
   var elapsed: UInt64 { clock.elapsedMs() }
   var isStopping: Bool { state.withLock { $0.isStopping } }
-  var isReady: Bool { state.withLock { $0.isReady && !$0.isStopping } }
+  var isReady: Bool { state.withLock { $0.isReady && !$0.isLeaving && !$0.isStopping } }
 
   func isOwnOrigin(_ origin: String) -> Bool {
     state.withLock { $0.origins.contains(Configuration.normalizedOrigin(origin)) }
@@ -123,6 +124,8 @@ final class ServerCore: Sendable {
       state.isReady = true
     }
   }
+
+  func announceStop() { state.withLock { $0.isLeaving = true } }
 
   /// Refuses new requests and ends event streams; running requests may finish.
   func stop() {
