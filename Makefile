@@ -36,7 +36,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup install uninstall release check-container build test test-postgres test-in-postgres check-apple-stubs test-commands check-programs test-s3 test-api example todo todo-test todo-check test-browser snippets api docs sentences check-apple test-long test-tsan lint format demo fuzz bench coverage clean todo-figures
+.PHONY: help setup install uninstall release check-container build test test-postgres test-in-postgres check-apple-stubs test-commands check-programs test-sample check-published test-s3 test-api example todo todo-test todo-check test-browser snippets api docs sentences check-apple test-long test-tsan lint format demo fuzz bench coverage clean todo-figures
 
 SWIFT ?= swift
 export CC := $(CURDIR)/Scripts/optimizing-clang
@@ -69,15 +69,11 @@ else
 	+@$(MAKE) --jobs 2 --keep-going $(PIECES) test-in-postgres check-apple-stubs
 	$(SWIFT) test --skip-build $(FEW) --filter SyncTests
 	+@$(MAKE) --jobs 2 --keep-going $(PIECES) test-commands check-programs
-	@Scripts/check-api
-	@Scripts/example
-	@Scripts/todo test
-	@Scripts/check-snippets
-	@Scripts/docs
+	+@$(MAKE) --jobs 2 --keep-going $(PIECES) test-sample check-published
 endif
 	@Scripts/check-vectors
 
-# These leave a core idle, so `test` runs two at a time side by side, with the output of each in one piece where make can do that.
+# These leave a core idle, or wait for each other's builds, so `test` runs two at a time side by side, with the output of each in one piece where make can do that.
 PIECES = $(shell $(MAKE) --help | grep -e --output-sync >/dev/null && echo --output-sync=target)
 
 test-in-postgres:
@@ -93,13 +89,21 @@ check-programs:
 	@Scripts/check-install
 	@Scripts/check-release
 
+test-sample:
+	@Scripts/todo test
+
+check-published:
+	@Scripts/check-api
+	@Scripts/example
+	@Scripts/check-snippets
+	@Scripts/docs
+
 test-postgres: build test-in-postgres
 
 example: build
 	@Scripts/example
 
-todo-test: build
-	@Scripts/todo test
+todo-test: build test-sample
 
 todo: setup
 	@Scripts/setup --todo

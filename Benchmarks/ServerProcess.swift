@@ -1,25 +1,34 @@
 import Foundation
 import ZeroDarkCloud
 
-/// `zdc-server` of the same build, in its own process with its own folder.
+/// `zdc-server` of the same build, in its own process with its own folder; or a service that runs already, whose URL is
+/// in `ZDC_BENCH_SERVER`.
 final class ServerProcess {
   let url: URL
   let folder: URL
-  private let process: Process
+  private let process: Process?
   private let http: AsyncHTTPTransport
 
   /// Starts the server and returns after its first answer.
   init(folder: URL) async throws {
     self.folder = folder
-    process = Process()
+    if let given = ProcessInfo.processInfo.environment["ZDC_BENCH_SERVER"].flatMap({ URL(string: $0) }) {
+      (process, url) = (nil, given)
+    } else {
+      (process, url) = try Self.start(folder)
+    }
+    http = try AsyncHTTPTransport(serverURL: url.absoluteString)
+    _ = try await get("/healthz")
+  }
+
+  private static func start(_ folder: URL) throws -> (Process, URL) {
+    let process = Process()
     process.executableURL = Bench.program("zdc-server")
     process.arguments = ["serve", "--data", folder.path, "--listen", "127.0.0.1:0"]
     let output = Pipe()
     process.standardOutput = output
     try process.run()
-    url = try Self.address(output.fileHandleForReading)
-    http = try AsyncHTTPTransport(serverURL: url.absoluteString)
-    _ = try await get("/healthz")
+    return (process, try address(output.fileHandleForReading))
   }
 
   /// Reads the address that the server prints when it is ready.
@@ -60,10 +69,15 @@ final class ServerProcess {
     return value
   }
 
-  var memory: ProcessMemory { ProcessMemory(process.processIdentifier) }
+  var memory: ProcessMemory {
+    get throws {
+      guard let process else { throw BenchError("the memory of a service is not measured") }
+      return ProcessMemory(process.processIdentifier)
+    }
+  }
 
   func stop() {
-    guard process.isRunning else { return }
+    guard let process, process.isRunning else { return }
     process.terminate()
     process.waitUntilExit()
   }

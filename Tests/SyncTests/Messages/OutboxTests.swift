@@ -103,13 +103,13 @@ struct OutboxTests {
   /// - the laptop dies after each of its transactions, and the phone takes over; Bob has deleted the message by then
   /// - the laptop starts again, and both devices send another message
   /// => no recipient reports a message that was lost: none was
-  @Test(arguments: 1...16, [TestDevice.Network.dead, .alive])
-  func aMessageThatIsTakenOver_leavesNoGap(commits: Int, network: TestDevice.Network) async throws {
+  @Test(arguments: 1...16)
+  func aMessageThatIsTakenOver_leavesNoGap(commits: Int) async throws {
     try await TestWorld.run { world in
       let stage = try await Stage(world)
       for device in [stage.bob, stage.carol] { try await stage.phone.meet(device) }
       try await stage.laptop.send("hello", to: stage.bob, stage.carol)
-      stage.laptop.die(afterCommits: commits, network: network)
+      stage.laptop.die(afterCommits: commits, network: commits % 2 == 0 ? .alive : .dead)
       _ = try? await stage.laptop.sync()
       try await stage.bob.sync()
       try await stage.bob.deleteInbox()
