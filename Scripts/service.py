@@ -37,20 +37,15 @@ listen figures
 """
 
 
-class Postgres:
-    """A cluster on a Unix socket, as the user postgres where this script is root."""
+class Cluster:
+    """A PostgreSQL server on a Unix socket, as the user postgres where this script is root."""
 
     def __init__(self, folder):
-        self.folder = folder
+        self.folder, self.settings = folder, []
         folder.mkdir(mode=0o700)
-        programs = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name))
-        self.programs = programs[-1]
+        self.programs = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name))[-1]
         if os.getuid() == 0:
             os.chown(folder, pwd.getpwnam("postgres").pw_uid, -1)
-        self.run("initdb", "-D", folder / "data", "-U", "postgres", "-A", "trust", "--locale=C", "-E", "UTF8")
-        self.start()
-        self.run("createdb", "-h", folder, "-U", "postgres", "zdc")
-        self.url = f"postgres://postgres@/zdc?host={folder}"
 
     def command(self, name, *arguments):
         as_postgres = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] if os.getuid() == 0 else []
@@ -60,10 +55,10 @@ class Postgres:
         subprocess.run(self.command(*arguments), cwd=self.folder, check=True, stdout=subprocess.DEVNULL)
 
     def start(self):
+        options = [option for setting in ("listen_addresses=", *self.settings) for option in ("-c", setting)]
         with open(self.folder / "log", "ab") as log:
             self.process = subprocess.Popen(
-                self.command("postgres", "-D", self.folder / "data", "-k", self.folder, "-c", "listen_addresses="),
-                cwd=self.folder, stdout=log, stderr=log)
+                self.command("postgres", "-D", self.folder / "data", "-k", self.folder, *options), cwd=self.folder, stdout=log, stderr=log)
         ready = self.command("pg_isready", "-q", "-h", self.folder)
         while subprocess.run(ready, cwd=self.folder, check=False).returncode != 0:
             if self.process.poll() is not None:
@@ -71,8 +66,47 @@ class Postgres:
             time.sleep(0.05)
 
     def stop(self, how=signal.SIGQUIT):
-        self.process.send_signal(how)
-        self.process.wait()
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+            self.process.wait()
+
+
+class Postgres:
+    """A database; with a standby, also a second cluster that confirms each commit and can take over."""
+
+    def __init__(self, folder, has_standby=False):
+        self.primary, self.standby = Cluster(folder), None
+        self.primary.run("initdb", "-D", folder / "data", "-U", "postgres", "-A", "trust", "--locale=C", "-E", "UTF8")
+        self.primary.start()
+        self.primary.run("createdb", "-h", folder, "-U", "postgres", "zdc")
+        self.url = f"postgres://postgres@/zdc?host={folder}"
+        if has_standby:
+            self.add_standby(folder.with_name(f"{folder.name}-standby"))
+
+    def add_standby(self, folder):
+        self.standby = Cluster(folder)
+        self.standby.run("pg_basebackup", "-h", self.primary.folder, "-U", "postgres", "-D", folder / "data", "-R", "-X", "stream", "-c", "fast")
+        self.standby.start()
+        self.primary.stop(signal.SIGINT)
+        self.primary.settings = ["synchronous_standby_names=*"]
+        self.primary.start()
+        self.url = f"postgres://postgres@/zdc?host={self.primary.folder},{folder}&target_session_attrs=read-write"
+
+    def crash(self):
+        self.primary.stop()
+        time.sleep(1)
+        self.primary.start()
+
+    def fail_over(self):
+        """The primary is killed and never comes back."""
+        self.primary.stop(signal.SIGKILL)
+        self.standby.run("pg_ctl", "promote", "-D", self.standby.folder / "data", "-s")
+        self.primary, self.standby = self.standby, None
+
+    def stop(self):
+        for cluster in (self.primary, self.standby):
+            if cluster:
+                cluster.stop()
 
 
 class Store:
@@ -113,7 +147,7 @@ class Service:
         with open(self.work / f"{name}.log", "ab") as log:
             self.processes[name] = subprocess.Popen(
                 [self.program, "serve", "--data", self.work / name, "--listen", f"127.0.0.1:{port}", "--origin", self.url, *self.stores,
-                 "--registration", "open", "--max-account-calls", "1000", "--trusted-proxy", "127.0.0.1", "--stop-delay", "3"],
+                 "--registration", "open", "--max-account-calls", "1000", "--trusted-proxy", "127.0.0.1", "--stop-delay", "3", "--log-level", "debug"],
                 env=self.environment, stdout=log, stderr=log)
         self.until_ready(port)
 

@@ -77,7 +77,7 @@ def scaled(count, bin_folder, work):
         postgres = Postgres(work / "postgres")
         service = Service(bin_folder, work, postgres, store, names="abcd"[:count])
         servers = [process.pid for process in service.processes.values()]
-        return all_rows(bin_folder, service.url, {"cpu-servers": servers, "cpu-database": [postgres.process.pid]})
+        return all_rows(bin_folder, service.url, {"cpu-servers": servers, "cpu-database": [postgres.primary.process.pid]})
     finally:
         for part in (service, postgres):
             if part:

@@ -126,9 +126,11 @@ enum PostgresSchema {
     CREATE TABLE settings(name text PRIMARY KEY, value bytea NOT NULL);
     CREATE TABLE nonces(nonce bytea PRIMARY KEY, expires_ms int8 NOT NULL);
     CREATE INDEX nonces_by_end ON nonces(expires_ms);
-    -- A crash empties these, like the era; all processes then begin again.
+    -- A crash empties the next three, like the era; all processes then begin again. The numbers are apart, because the
+    -- sequence of an unlogged table is damaged on a standby that is promoted (PostgreSQL 15).
+    CREATE SEQUENCE feed_numbers;
     CREATE UNLOGGED TABLE feed(
-      id int8 GENERATED ALWAYS AS IDENTITY PRIMARY KEY, xid xid8 NOT NULL, entry bytea NOT NULL, page bytea);
+      id int8 PRIMARY KEY DEFAULT nextval('feed_numbers'), xid xid8 NOT NULL, entry bytea NOT NULL, page bytea);
     CREATE INDEX feed_by_transaction ON feed(xid);
     CREATE UNLOGGED TABLE turns(
       tree bytea, root bytea, changed_ms int8 NOT NULL, state bytea NOT NULL, PRIMARY KEY(tree, root));
