@@ -45,7 +45,7 @@ extension ZDCDownloadManager {
   /// ```
   public func downloadContents(of nodes: [ZDCNode]) -> AsyncThrowingStream<ZDCContentDownload, any Error> {
     let bulk = BulkDownload(manager: self, nodes: nodes)
-    return AsyncThrowingStream { try await bulk.next() }
+    return AsyncThrowingStream { try await bulk.next(atMost: 1).first }
   }
 }
 
@@ -95,11 +95,12 @@ actor BulkDownload {
     }
   }
 
-  package func next() async throws -> ZDCContentDownload? {
+  /// Returns results that have arrived together, or none at the end of the list.
+  package func next(atMost limit: Int) async throws -> [ZDCContentDownload] {
     while results.isEmpty {
       try await fill()
       guard let task = ahead.first?.task else {
-        guard !failed.isEmpty else { return nil }
+        guard !failed.isEmpty else { return [] }
         takeFailed()
         continue
       }
@@ -113,7 +114,8 @@ actor BulkDownload {
       results += done
       try await fill()
     }
-    return results.popFirst()
+    defer { results = results.dropFirst(limit) }
+    return Array(results.prefix(limit))
   }
 
   private func takeFailed() {

@@ -181,6 +181,31 @@ import ZeroDarkCloudTesting
     }
   }
 
+  /// - the small content of some nodes is marked, and large content
+  /// => the small content is one batch, which the app can store in one transaction
+  @Test func smallContentThatArrivesTogether_isOneBatch() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      try await a.create("/large", TestContent(data: EndToEndTests.bytes(200_000, seed: 1)))
+      for number in 1...3 { try await a.create("/\(number)", "\(number)") }
+      try await a.sync()
+      try await b.pull()
+      try await Self.mark(b, "/large", "/1", "/2", "/3")
+      let manager = try #require(try b.zdc.downloadManager)
+      var batches = manager.downloadMarkedBatches(forLocalUserID: try b.localUserID).makeAsyncIterator()
+      var names: [[String]] = []
+      for _ in 0..<2 {
+        let batch = try #require(try await batches.next())
+        names.append(batch.compactMap(\.node.name).sorted())
+        for case .success(.file(let file)) in batch.map(\.content) {
+          try FileManager.default.removeItem(at: file.fileURL)
+        }
+      }
+      #expect(names == [["1", "2", "3"], ["large"]])
+    }
+  }
+
   @Test func anAccountThatIsNotHere_endsTheStream() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
