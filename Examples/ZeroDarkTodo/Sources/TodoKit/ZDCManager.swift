@@ -644,8 +644,8 @@ extension ZDCManager {
   /// account is removed.
   private func followDownloads(of user: String, _ session: ZDCSession) async {
     do {
-      for try await download in session.downloadManager.downloadMarkedContents(forLocalUserID: user) {
-        await receive(download)
+      for try await downloads in session.downloadManager.downloadMarkedBatches(forLocalUserID: user) {
+        await receive(downloads)
       }
     } catch { config.logger.error("downloads ended: \(error)") }
   }
@@ -668,39 +668,53 @@ extension ZDCManager {
     }
     var (received, failed) = (0, 0)
     for try await download in try session.downloadManager.downloadContents(of: nodes) {
-      if await receive(download) { received += 1 } else { failed += 1 }
+      if await receive([download]) == 1 { received += 1 } else { failed += 1 }
     }
     return (received, failed)
   }
 
-  /// Stores a downloaded content and removes its mark, in one transaction.
+  /// A node with its downloaded content.
+  private typealias Received = (node: ZDCNode, data: Data, metadata: Data)
+
+  /// Stores downloaded contents and removes their marks, in one transaction: a task that is ticked arrives with the number
+  /// of its list, and a new device receives thousands of tasks.
   ///
-  /// An unreadable content does not stop the others. Its mark stays, so it is downloaded again.
-  ///
-  /// - Returns: Whether the content was readable.
+  /// - Returns: The number of those that could be read.
   @discardableResult
-  private func receive(_ download: ZDCContentDownload) async -> Bool {
-    let node = download.node
-    do {
-      let (data, metadata) = try cleartext(download.content.get())
-      try await session.tree(ofLocalUserID: node.localUserID).write { transaction, cloud in
-        // `download.node` dates from the request. In the meantime, the node may have been moved or deleted.
-        guard let present = cloud.node(id: node.uuid), let path = cloud.path(for: present) else { return }
-        switch NodeKind(path) {
-        case .list: try transaction.storeList(data, metadata, node.uuid, cloud)
-        case .task: try transaction.storeTask(data, of: node, in: present.parentID, cloud)
-        case .message: try transaction.storeInvitation(data, present, cloud)
-        case .photo, .unknown: break
+  private func receive(_ downloads: [ZDCContentDownload]) async -> Int {
+    await store(
+      downloads.compactMap { download in
+        do {
+          let (data, metadata) = try cleartext(download.content.get())
+          return (download.node, data, metadata)
+        } catch {
+          note(error, of: download.node)
+          return nil
         }
-        cloud.unmarkNodeAsNeedsDownload(node.uuid, components: .all, ifETagMatches: node.eTag_data)
+      })
+  }
+
+  /// An unreadable content does not stop the others. Its mark stays, so it is downloaded again.
+  private func store(_ contents: [Received]) async -> Int {
+    guard let user = contents.first?.node.localUserID else { return 0 }
+    do {
+      try await session.tree(ofLocalUserID: user).write { transaction, cloud in
+        for (node, data, metadata) in contents { try transaction.store(data, metadata, of: node, cloud) }
       }
-      return true
-    } catch is CancellationError {
-      return false
+      return contents.count
+    } catch  where contents.count > 1 && !(error is CancellationError) {
+      var stored = 0
+      for content in contents { stored += await store([content]) }
+      return stored
     } catch {
-      config.logger.warning("node \(node.cloudID) was not received: \(error)")
-      return false
+      note(error, of: contents[0].node)
+      return 0
     }
+  }
+
+  private func note(_ error: any Error, of node: ZDCNode) {
+    if error is CancellationError { return }
+    config.logger.warning("node \(node.cloudID) was not received: \(error)")
   }
 
   private func cleartext(_ content: ZDCNodeContent) throws -> (data: Data, metadata: Data) {
@@ -717,6 +731,20 @@ extension ZDCManager {
 }
 
 extension ZDCReadWriteTransaction {
+  /// Stores the content of a node. `node` dates from the request. In the meantime, the node may have been moved or deleted.
+  fileprivate func store(
+    _ data: Data, _ metadata: Data, of node: ZDCNode, _ cloud: ZDCCloudTransaction
+  ) throws {
+    guard let present = cloud.node(id: node.uuid), let path = cloud.path(for: present) else { return }
+    switch NodeKind(path) {
+    case .list: try storeList(data, metadata, node.uuid, cloud)
+    case .task: try storeTask(data, of: node, in: present.parentID, cloud)
+    case .message: try storeInvitation(data, present, cloud)
+    case .photo, .unknown: break
+    }
+    cloud.unmarkNodeAsNeedsDownload(node.uuid, components: .all, ifETagMatches: node.eTag_data)
+  }
+
   fileprivate func storeList(
     _ data: Data, _ metadata: Data, _ listID: String, _ cloud: ZDCCloudTransaction
   ) throws {
