@@ -153,6 +153,9 @@ public struct Screen: Hashable, Sendable {
 }
 
 extension Screen {
+  /// The screen of an account that has nothing.
+  public static let empty = Screen()
+
   /// Whether it shows more than an earlier one, apart from badges and numbers of tasks, which change several times while a
   /// change is sent or received.
   ///

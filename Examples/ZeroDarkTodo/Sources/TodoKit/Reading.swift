@@ -12,23 +12,23 @@ extension Account {
   }
 
   /// Returns the current snapshot, and a new one after each commit that changes it.
-  ///
-  /// - Parameter withProgress: Whether commits count too that only change the sync status. While a change is sent or
-  ///   received, there are several, and one of another kind.
-  public func screens(
-    list listID: String? = nil, withActivity: Bool = true, withProgress: Bool = true
-  ) -> ZDCDatabaseValues<Screen> {
+  public func screens(list listID: String? = nil, withActivity: Bool = true) -> ZDCDatabaseValues<Screen> {
     let (zdc, database) = (session.zdc, session.databaseManager.uiDatabaseConnection)
-    let read: @Sendable (ZDCReadTransaction) throws -> Screen = { transaction in
+    return database.values { transaction in
       guard let cloud = zdc.cloudTransaction(transaction, forLocalUserID: user) else { return Screen() }
       return try reader(transaction, cloud).screen(list: listID, withActivity: withActivity)
     }
-    return withProgress ? database.values(of: read) : database.objectValues(of: read)
   }
 
   /// Returns a value now and after each commit.
   public func commits() -> ZDCDatabaseValues<UUID> {
     session.databaseManager.uiDatabaseConnection.values(of: { _ in UUID() })
+  }
+
+  /// Returns a value now and after each commit that changes lists, tasks or other objects of the app. While a change is
+  /// sent or received, one commit does that, and several others change its progress.
+  public func changes() -> ZDCDatabaseValues<UUID> {
+    session.databaseManager.uiDatabaseConnection.objectValues(of: { _ in UUID() })
   }
 
   /// Finds a task in any list.

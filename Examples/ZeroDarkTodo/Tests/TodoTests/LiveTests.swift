@@ -37,4 +37,49 @@ import TodoKit
       #expect(try await screen(laptop, mine).hasNews(since: ticked))
     }
   }
+
+  /// - a browser has the document, and nothing happens
+  /// => the screen is read once, and nothing is sent
+  @Test func openPage_isReadAgainOnlyAfterChanges() async throws {
+    try await withDevices { _, laptop, _ in
+      let (account, list) = (laptop.account, try await laptop.list("Groceries"))
+      var sync = try await account.session.syncManager.syncState(forLocalUserID: account.user)
+      let frame = Page(user: account.user, accounts: [account.user], place: .list(list), sync: sync)
+      var page = frame
+      page.screen = try await account.screen(list: list, withActivity: false)
+      let content = LiveContent(frame, seen: page.content.version)
+      let unread = try await content.update(account)
+      #expect(unread == nil)
+      let isFirst = try await content.read(account)
+      let seen = try await content.update(account)
+      #expect(isFirst && seen == nil)
+      let (isNews, isChange) = (try await content.read(account), await content.set(sync))
+      #expect(!isNews && !isChange)
+      sync.connection = .offline
+      let isOffline = await content.set(sync)
+      let event = try await content.update(account)
+      #expect(isOffline && event?.data.contains("Offline") == true)
+    }
+  }
+
+  /// - a tick is sent
+  /// => the page that has shown it gets its progress later, in one event for several changes
+  @Test func progressIsShownLater_once() async throws {
+    try await withDevices { _, laptop, _ in
+      let (account, list) = (laptop.account, try await laptop.list("Groceries"))
+      let frame = Page(user: account.user, accounts: [account.user], place: .list(list))
+      let content = LiveContent(frame, seen: nil)
+      _ = try await content.read(account)
+      let first = try await content.update(account)
+      #expect(first?.data.contains("milk") == true)
+      try await laptop.edit("milk") { $0.isDone = true }
+      let isNews = try await content.read(account)
+      let (isNeeded, isNeededAgain) = (await content.needsProgress(), await content.needsProgress())
+      #expect(!isNews && isNeeded && !isNeededAgain)
+      await content.showProgress()
+      let (isShown, isShownAgain) = (try await content.read(account), try await content.read(account))
+      let event = try await content.update(account)
+      #expect(isShown && !isShownAgain && event?.data.contains("is-done") == true)
+    }
+  }
 }

@@ -11,44 +11,52 @@ enum Live {
   ///
   /// The browser names the content that it has: in the address that the document gave it, or after a lost connection the
   /// last event.
+  ///
+  /// - Parameter page: The page without its screen, which is read here.
   static func response(of page: Page, _ manager: ZDCManager, _ request: Request) -> Response {
     stream(request) { send in
       let account = try manager.account(page.user)
       let lastEvent = HTTPField.Name("Last-Event-ID").flatMap { request.headers[$0] }
       let seen = lastEvent ?? request.uri.queryParameters["seen"].map(String.init)
-      let current = Current(page, seen: seen)
+      let content = LiveContent(page, seen: seen)
       // Only events that are sent are made: each is the difference from the one before.
-      let update: Next = { try await current.update(account) }
-      let (readings, start) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
-      let readLater: @Sendable () async -> Void = { if await current.needsReading() { start.yield() } }
+      let update: Next = { try await content.update(account) }
+      // One reading at a time: with two, the page could get the older screen after the newer one.
+      let (readings, read) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+      let (progress, show) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+      let (observed, begin) = AsyncStream<Never>.makeStream()
+      let showLater: @Sendable () async -> Void = { if await content.needsProgress() { show.yield() } }
       try await withThrowingDiscardingTaskGroup { group in
         group.addTask {
-          let screens = account.screens(
-            list: page.place.listID, withActivity: page.place == .activity, withProgress: false)
-          for try await screen in screens {
-            if await current.set(screen) { send(update) }
-          }
+          var commits = account.commits().makeAsyncIterator()
+          _ = try await commits.next()
+          begin.finish()  // the first screen shows all commits until now
+          while try await commits.next() != nil { await showLater() }
         }
-        group.addTask { for try await _ in account.commits() { await readLater() } }
+        group.addTask {
+          for await _ in observed {}
+          for try await _ in account.changes() { read.yield() }
+        }
         group.addTask {
           for try await sync in account.session.syncManager.syncStates(forLocalUserID: page.user) {
-            await current.set(sync)
-            await readLater()
+            if await content.set(sync) { await showLater() }
           }
         }
         group.addTask {
           while true {
-            await current.set(try await unknownSenders(account))
-            await readLater()
+            if await content.set(try await unknownSenders(account)) { send(update) }
             try await _Concurrency.Task.sleep(for: pauseBetweenRequests)
           }
         }
         group.addTask {
-          for await _ in readings {
+          for await _ in progress {
             try await _Concurrency.Task.sleep(for: pauseForProgress)
-            try await current.read(account)
-            send(update)
+            await content.showProgress()
+            read.yield()
           }
+        }
+        group.addTask {
+          for await _ in readings where try await content.read(account) { send(update) }
         }
       }
     }
@@ -70,55 +78,8 @@ enum Live {
     }
   }
 
-  /// The content that the browser has.
-  private actor Current {
-    private var page: Page
-    private var seen: String?
-    private var rows: HTML.RowVersions = [:]
-    /// The number of screens that were set.
-    private var screens = 0
-    private var isReadingDue = false
-
-    init(_ page: Page, seen: String?) { (self.page, self.seen) = (page, seen) }
-
-    /// - Returns: Whether a reading must be started. One that has not begun covers this change too.
-    func needsReading() -> Bool {
-      defer { isReadingDue = true }
-      return !isReadingDue
-    }
-
-    /// Reads the screen, unless it is set in the meantime.
-    func read(_ account: Account) async throws {
-      isReadingDue = false
-      let number = screens
-      let screen = try await account.screen(list: page.place.listID, withActivity: page.place == .activity)
-      if number == screens { page.screen = screen }
-    }
-
-    /// - Returns: Whether the page must be sent now.
-    func set(_ screen: Screen) -> Bool {
-      defer { page.screen = screen }
-      screens += 1
-      return screen.hasNews(since: page.screen)
-    }
-
-    func set(_ sync: ZDCSyncState) { page.sync = sync }
-
-    func set(_ senders: [UnknownSender]?) { page.senders = senders }
-
-    /// Returns what has changed in the content, or nil if the browser has it.
-    func update(_ account: Account) throws -> Event? {
-      page.person = try page.place.userID(own: page.user).map(account.people.person)
-      let content = page.content
-      let (known, isSeen) = (rows, content.version == seen)
-      if isSeen && !known.isEmpty { return nil }
-      (seen, rows) = (content.version, content.rowVersions)
-      return isSeen ? nil : Event(id: content.version, data: content.text(without: known))
-    }
-  }
-
   /// A server-sent event.
-  private struct Event: Sendable {
+  struct Event: Sendable {
     var id: String?
     var data: String
 

@@ -9,7 +9,7 @@ struct Page: Sendable {
   var user: String
   var accounts: [String]
   var place: Place
-  var screen: Screen
+  var screen = Screen.empty
   var sync = ZDCSyncState()
   /// The person of the page, if it shows one.
   var person: Person?

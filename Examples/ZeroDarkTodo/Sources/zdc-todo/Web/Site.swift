@@ -111,7 +111,7 @@ struct Site: Sendable {
     account.get("live") { request, context in
       let path = request.uri.queryParameters["path"].map(String.init)
       guard let place = path.flatMap(Place.init) else { throw HTTPError(.notFound) }
-      return Live.response(of: try await page(place, context), manager, request)
+      return Live.response(of: try await frame(place, context), manager, request)
     }
     account.get("sealed/:node", use: sealed)
     account.get("explain/:task", use: explain)
@@ -125,18 +125,25 @@ struct Site: Sendable {
   }
 
   private func page(_ place: Place, deletion: String? = nil, _ context: Context) async throws -> Page {
+    var page = try await frame(place, context)
+    page.deletion = deletion
+    page.screen = try await chosen(context).screen(
+      list: place.listID, withActivity: place == .activity || deletion != nil)
+    return page
+  }
+
+  /// Returns a page without its screen.
+  private func frame(_ place: Place, _ context: Context) async throws -> Page {
     let account = try chosen(context)
     let users = try await manager.accounts().map(\.user)
     guard users.contains(account.user) else {
       throw HTTPError(.notFound, message: "This account is not on this device.")
     }
-    let screen = try await account.screen(
-      list: place.listID, withActivity: place == .activity || deletion != nil)
     return Page(
-      user: account.user, accounts: users, place: place, screen: screen,
+      user: account.user, accounts: users, place: place,
       sync: try await account.session.syncManager.syncState(forLocalUserID: account.user),
       person: try place.userID(own: account.user).map(account.people.person),
-      senders: place == .invitations ? try await Live.unknownSenders(account) : nil, deletion: deletion)
+      senders: place == .invitations ? try await Live.unknownSenders(account) : nil)
   }
 
   @Sendable private func sealed(_ request: Request, _ context: Context) async throws -> Response {
