@@ -153,7 +153,7 @@ import ZeroDarkCloudTesting
       let status = try await browser.post("/list/\(listID)/tasks", "title=\(encoded)&priority=none").0
       let page = try await browser.get("/account/\(browser.user)/list/\(listID)").1
       #expect(status == 303)
-      #expect(page.contains("<bdi>&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;</bdi>"))
+      #expect(page.contains("<bdi class=\"name\">&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;</bdi>"))
       #expect(!page.contains("<script>alert"))
     }
   }

@@ -18,8 +18,8 @@ extension Page {
   private func listLink(_ list: ListItem) -> HTML {
     let open = list.counts.tasks - list.counts.done
     let element: HTML = """
-      <li id="l-\(list.id)"><a href="\(base)/list/\(list.id)"\(place.listID == list.id ? " aria-current=\"page\"" : HTML.empty)>
-      \(Self.ring(list.counts))<span class="name"><bdi>\(list.title.displayed)</bdi></span>\(list.members.isEmpty ? HTML.empty : Self.shared)\(Self.badges(list.badges))
+      <li id="l-\(list.id)"><a href="\(base)/list/\(list.id)"\(place.listID == list.id ? " aria-current=\"page\"" : HTML.empty)>\
+      \(Self.ring(list.counts))<bdi class="name">\(list.title.displayed)</bdi>\(list.members.isEmpty ? HTML.empty : Self.shared)\(Self.badges(list.badges))\
       <span class="count" aria-label="\(open) open">\(open == 0 ? HTML.empty : "\(open)")</span></a></li>
       """
     return HTML(row: "l-\(list.id)", element)
@@ -103,9 +103,10 @@ extension Page {
 
   static func ring(_ counts: List.Counts) -> HTML {
     let percent = counts.tasks == 0 ? 0 : counts.done * 100 / counts.tasks
+    let circle = "M10 2a8 8 0 0 1 0 16a8 8 0 0 1 0-16"  // clockwise from the top
     return """
-      <svg class="ring" viewBox="0 0 20 20" aria-hidden="true"><circle class="track" cx="10" cy="10" r="8"/>\
-      <circle class="part" cx="10" cy="10" r="8" pathLength="100" stroke-dasharray="\(percent) 100"/></svg>
+      <svg class="ring" viewBox="0 0 20 20" aria-hidden="true"><path class="track" d="\(circle)"/>\
+      <path class="part" d="\(circle)" pathLength="100" stroke-dasharray="\(percent) 100"/></svg>
       """
   }
 

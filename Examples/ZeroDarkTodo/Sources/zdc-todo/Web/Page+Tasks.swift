@@ -108,12 +108,12 @@ extension Page {
     let title = task.title.displayed
     let element: HTML = """
       <li id="t-\(item.id)" class="task \(task.priority.rawValue)\(task.isDone ? " is-done" : "")" data-task="\(item.id)" \
-      \(task.isDone || !list.canEdit ? HTML.empty : "draggable=\"true\"")>
+      \(task.isDone || !list.canEdit ? HTML.empty : "draggable=\"true\"")>\
       \(form("/task/\(item.id)/done", class: "check", """
         <input type="checkbox" name="done" value="1" id="c-\(item.id)" aria-label="\(title)"\(task.isDone ? " checked" : HTML.empty)\(list.canEdit ? HTML.empty : " disabled") data-submit>
-        """))
-      <a class="body" id="b-\(item.id)" href="\(base)/list/\(list.id)/\(item.id)"><span class="name"><bdi>\(title)</bdi></span>\
-      \(task.details.isEmpty ? HTML.empty : "<span class=\"details\"><bdi>\(task.details.displayed)</bdi></span>")</a>
+        """))\
+      <a class="body" id="b-\(item.id)" href="\(base)/list/\(list.id)/\(item.id)"><bdi class="name">\(title)</bdi>\
+      \(task.details.isEmpty ? HTML.empty : "<bdi class=\"details\">\(task.details.displayed)</bdi>")</a>\
       \(priorityMark(task.priority))\(Self.badges(item.badges))\(item.photo.map { thumbnail(item.id, $0) })\(task.isDone || !list.canEdit ? HTML.empty : handle(title))</li>
       """
     return HTML(row: "t-\(item.id)", element)

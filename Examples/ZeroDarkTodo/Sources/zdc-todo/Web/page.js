@@ -168,7 +168,8 @@ document.addEventListener("submit", async (event) => {
 
 function showTick(box, isDone) {
   box.checked = isDone;
-  box.closest(".task")?.classList.toggle("is-done", isDone);
+  const { classList } = box.closest(".task") ?? box;
+  for (const name of ["is-done", "is-ticked"]) classList.toggle(name, isDone);
 }
 
 document.addEventListener("change", async (event) => {
