@@ -234,6 +234,10 @@ def by_keyboard(alice, phone):
     shows(phone, ["bread", "milk", "jam"], "an arrow key moves it")
     page.keyboard.press("ArrowDown")
     shows(phone, ["milk", "bread", "jam"], "and back")
+    page.evaluate("""() => { const [html, handle] = [app.innerHTML, document.activeElement.outerHTML];
+      show(html.replace(handle, '<span class="badges"></span>' + handle)); show(html); }""")
+    expect(page.locator(".handle[aria-label^='Move bread']")).to_be_focused()
+    check(True, "the handle keeps the focus when a badge comes and goes")
     page.keyboard.press("Shift+Tab")
     page.keyboard.press("Enter")
     expect(page.locator("#f-title")).to_have_value("bread")

@@ -18,56 +18,9 @@ enum Live {
       let account = try manager.account(page.user)
       let lastEvent = HTTPField.Name("Last-Event-ID").flatMap { request.headers[$0] }
       let seen = lastEvent ?? request.uri.queryParameters["seen"].map(String.init)
-      let content = LiveContent(page, seen: seen)
-      // Only events that are sent are made: each is the difference from the one before.
-      let update: Next = { try await content.update(account) }
-      // One reading at a time: with two, the page could get the older screen after the newer one.
-      let (readings, read) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
-      let (progress, show) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
-      let (observed, begin) = AsyncStream<Never>.makeStream()
-      let showLater: @Sendable () async -> Void = { if await content.needsProgress() { show.yield() } }
-      try await withThrowingDiscardingTaskGroup { group in
-        group.addTask {
-          var commits = account.commits().makeAsyncIterator()
-          _ = try await commits.next()
-          begin.finish()  // the first screen shows all commits until now
-          while try await commits.next() != nil { await showLater() }
-        }
-        group.addTask {
-          for await _ in observed {}
-          for try await _ in account.changes() { read.yield() }
-        }
-        group.addTask {
-          for try await sync in account.session.syncManager.syncStates(forLocalUserID: page.user) {
-            if await content.set(sync) { await showLater() }
-          }
-        }
-        group.addTask {
-          while true {
-            if await content.set(try await unknownSenders(account)) { send(update) }
-            try await _Concurrency.Task.sleep(for: pauseBetweenRequests)
-          }
-        }
-        group.addTask {
-          for await _ in progress {
-            try await _Concurrency.Task.sleep(for: pauseForProgress)
-            await content.showProgress()
-            read.yield()
-          }
-        }
-        group.addTask {
-          for await _ in readings where try await content.read(account) { send(update) }
-        }
-      }
+      try await PageUpdates(of: page, account, seen: seen, send).run()
     }
   }
-
-  /// While a change is sent or received, its progress changes several times within milliseconds. The browser is shown the
-  /// change first.
-  private static let pauseForProgress = Duration.milliseconds(100)
-
-  /// The messages of unknown senders are not part of the database: the server is asked for them.
-  private static let pauseBetweenRequests = Duration.seconds(5)
 
   /// Returns the users who are unknown and have sent messages, or nil if the server cannot be asked.
   static func unknownSenders(_ account: Account) async throws -> [UnknownSender]? {
@@ -113,7 +66,7 @@ enum Live {
   }
 
   /// Makes an event when it can be sent, or nil if there is nothing to send.
-  private typealias Next = @Sendable () async throws -> Event?
+  typealias Next = @Sendable () async throws -> Event?
 
   /// Streams the events of `body` until it ends, the browser disconnects or the server stops. A slow browser gets the
   /// newest event.

@@ -114,7 +114,7 @@ extension Page {
         """))\
       <a class="body" id="b-\(item.id)" href="\(base)/list/\(list.id)/\(item.id)"><bdi class="name">\(title)</bdi>\
       \(task.details.isEmpty ? HTML.empty : "<bdi class=\"details\">\(task.details.displayed)</bdi>")</a>\
-      \(priorityMark(task.priority))\(Self.badges(item.badges))\(item.photo.map { thumbnail(item.id, $0) })\(task.isDone || !list.canEdit ? HTML.empty : handle(title))</li>
+      \(priorityMark(task.priority))\(Self.badges(item.badges))\(item.photo.map { thumbnail(item.id, $0) })\(task.isDone || !list.canEdit ? HTML.empty : handle(item.id, title))</li>
       """
     return HTML(row: "t-\(item.id)", element)
   }
@@ -131,7 +131,8 @@ extension Page {
     "<img class=\"thumb\" width=\"40\" height=\"40\" alt=\"\" loading=\"lazy\" src=\"\(base)/task/\(id)/thumbnail?v=\(version)\">"
   }
 
-  private func handle(_ title: String) -> HTML {
-    "<button type=\"button\" class=\"handle\" aria-label=\"Move \(title): arrow up or down\"></button>"
+  /// It has an id, so that the script finds it again when a badge in front of it comes or goes: it may have the focus.
+  private func handle(_ id: String, _ title: String) -> HTML {
+    "<button type=\"button\" class=\"handle\" id=\"h-\(id)\" aria-label=\"Move \(title): arrow up or down\"></button>"
   }
 }
