@@ -201,17 +201,31 @@ import ZeroDarkCloudTesting
 
   @Test func unreadableContentIsReported_andDoesNotStopTheRest() async throws {
     try await withDevices { _, laptop, phone in
-      let account = laptop.account
-      let listID = try await laptop.list("Groceries")
-      try await account.session.tree(ofLocalUserID: account.user).write { _, cloud in
-        let path = try #require(cloud.path(forNodeID: listID)).appendingComponent("not a task")
-        try account.session.diskManager.importNodeData(
-          ZDCDiskImport(cleartextData: Data("not JSON".utf8)), for: cloud.createNode(withPath: path))
-      }
-      try await account.addTask("tea", to: listID)
-      try await laptop.sync()
+      try await laptop.addUnreadableTask(andAlso: "tea")
       #expect(try await phone.manager.sync(phone.account.user) == 1)
       #expect(try await phone.lines().contains("- tea [normal]"))
+    }
+  }
+
+  /// - a device has the tree, and downloads all content in one batch; one task cannot be read
+  /// => it has the others
+  @Test func unreadableContent_doesNotStopTheRestOfItsBatch() async throws {
+    try await withDevices { server, laptop, _ in
+      try await laptop.addUnreadableTask(andAlso: "tea")
+      let (words, folder, address) = (
+        try await laptop.account.words(), try TemporaryFolder(), server.url.absoluteString
+      )
+      let before = try ZDCManager(server: address, folder: folder.url, syncsAutomatically: false)
+      let user = try await before.logIn(words: words).user
+      try await before.session.syncManager.syncUntilIdle(localUserID: user)  // the tree, without its content
+      try await before.close()
+      let manager = try ZDCManager(server: address, folder: folder.url)
+      let desk = Device(manager: manager, account: try manager.account(user))
+      var screens = desk.account.screens(list: try await desk.list("Groceries")).makeAsyncIterator()
+      while let screen = try await screens.next(), screen.tasks.count(where: { $0.task != nil }) < 3 {}
+      let tasks = ["- milk [normal]", "- bread [normal]", "- tea [normal]", "(not downloaded)"]
+      #expect(try await desk.lines() == tasks)
+      try await manager.close()
     }
   }
 
@@ -225,5 +239,19 @@ import ZeroDarkCloudTesting
     #expect(try await again.accounts().map(\.user) == [user])
     try await again.close()
     try await server.stop()
+  }
+}
+
+extension Device {
+  /// Adds a task whose content no device can read, and another one, and sends both.
+  fileprivate func addUnreadableTask(andAlso title: String) async throws {
+    let listID = try await list("Groceries")
+    try await account.session.tree(ofLocalUserID: account.user).write { _, cloud in
+      let path = try #require(cloud.path(forNodeID: listID)).appendingComponent("not a task")
+      try account.session.diskManager.importNodeData(
+        ZDCDiskImport(cleartextData: Data("not JSON".utf8)), for: cloud.createNode(withPath: path))
+    }
+    try await account.addTask(title, to: listID)
+    try await sync()
   }
 }
