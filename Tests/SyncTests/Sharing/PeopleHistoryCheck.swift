@@ -3,21 +3,6 @@ import ZeroDarkCloudTesting
 
 @testable import ZeroDarkCloud
 
-/// A text that a random history has written.
-struct WrittenText {
-  let device: String
-  let writer: Int
-  /// The owners of the trees where its node was or has been moved to.
-  var owners: Set<Int>
-  /// Whether the device had sent it, before the writer could lose access.
-  var isSent = false
-
-  /// - Parameter restricted: For each owner, the people whose access may have ended or been narrowed.
-  func isRestricted(_ restricted: [Int: Set<Int>]) -> Bool {
-    owners.contains { restricted[$0]?.contains(writer) == true }
-  }
-}
-
 /// The final state of a random history of several people.
 struct PeopleHistoryCheck {
   /// The devices of each person.

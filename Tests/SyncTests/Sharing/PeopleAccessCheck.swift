@@ -1,0 +1,102 @@
+import Foundation
+import GRDB
+import ZDCProtocol
+import ZeroDarkCloudTesting
+
+@testable import ZeroDarkCloud
+
+/// Who has which texts and nodes at the end of a random history of several people, against the access lists.
+struct PeopleAccessCheck {
+  let people: [[TestDevice]]
+  let texts: [String: WrittenText]
+  let access: AccessModel
+
+  func run() async throws {
+    try await checkNodes()
+    try await checkReaders()
+  }
+
+  /// No device has a node of a branch whose list does not name its user.
+  private func checkNodes() async throws {
+    for device in people.joined() {
+      let user = try device.userID
+      for (zone, node) in try await device.foreignNodes() where !access.isMember(user, of: zone) {
+        throw TestFailure("\(device.name) has the node \(node.text) without access")
+      }
+    }
+  }
+
+  /// No app has a text that was written when its user had no access, and did not get it again.
+  private func checkReaders() async throws {
+    for (person, devices) in people.enumerated() {
+      for device in devices {
+        let found = try await device.lines()
+        for (token, text) in texts.sorted(by: { $0.key < $1.key }) where found.contains(token) {
+          guard try mayRead(text, person) else { throw TestFailure("\(device.name) has \(token) without access") }
+        }
+      }
+    }
+  }
+
+  private func mayRead(_ text: WrittenText, _ person: Int) throws -> Bool {
+    if person == text.writer || text.owners.contains(person) { return true }
+    return try text.owners.contains { try !permissions(of: person, in: $0, text).isEmpty }
+  }
+
+  private func permissions(of person: Int, in owner: Int, _ text: WrittenText) throws -> [ZoneACL.Permissions] {
+    let (user, ownerID) = (try people[person][0].userID, try people[owner][0].userID)
+    return access.permissions(of: user, in: ownerID, since: text.position)
+  }
+
+  /// No other device has a text that an access list did not let its writer send.
+  func checkWriters() async throws {
+    for device in people.joined() {
+      let found = try await device.lines()
+      for (token, text) in texts.sorted(by: { $0.key < $1.key }) where found.contains(token) {
+        if text.device == device.name { continue }
+        guard try mayWrite(text) else { throw TestFailure("\(device.name) has \(token), which was not allowed") }
+      }
+    }
+  }
+
+  private func mayWrite(_ text: WrittenText) throws -> Bool {
+    if text.owners.contains(text.writer) { return true }
+    return try text.owners.contains { owner in
+      try permissions(of: text.writer, in: owner, text).contains { permissions in
+        guard permissions.contains(.write), permissions.isDisjoint(with: [.recordsOnly, .userOnly]) else { return false }
+        return text.isCreation || !permissions.contains(.writeOnce)
+      }
+    }
+  }
+}
+
+extension TestDevice {
+  /// The nodes of other people's branches.
+  fileprivate func foreignNodes() async throws -> [(ZoneID, NodeID)] {
+    try await database.read { transaction in
+      try Row.fetchAll(
+        transaction.database,
+        sql: """
+          SELECT z.treeID, z.zoneRoot, n.nodeID FROM zdc_node n JOIN zdc_zone z ON z.id = n.zone
+          WHERE z.owner IS NOT NULL AND n.recordVersion > 0
+          """
+      ).compactMap { row in
+        guard let tree = TreeID(row[0] as Data), let root = NodeID(row[1] as Data), let node = NodeID(row[2] as Data)
+        else { return nil }
+        return (ZoneID(tree: tree, root: root), node)
+      }
+    }
+  }
+
+  /// All lines that the app has, also of nodes that are gone.
+  fileprivate func lines() async throws -> Set<String> {
+    try await database.read { transaction in
+      var lines: Set<String> = []
+      try transaction.enumerateKeysAndObjects(TestContent.self, inCollection: TestContent.collection) { _, content, _ in
+        guard content.data.count < 100_000 else { return }
+        lines.formUnion(String(decoding: content.data, as: UTF8.self).split(separator: "\n").map(String.init))
+      }
+      return lines
+    }
+  }
+}

@@ -1,0 +1,102 @@
+import GRDB
+import ZeroDarkCloudTesting
+
+@testable import ZDCSync
+@testable import ZeroDarkCloud
+
+// Messages.
+
+extension PeopleHistory {
+  mutating func messageStep(_ device: TestDevice, of person: Int) async throws {
+    switch pick(0...11) {
+    case 0...4: try await send(device, of: person)
+    case 5...6: try await invite(device, of: person)
+    case 7: try await mark(device)
+    case 8: try await deleteMessage(device, of: person)
+    case 9...10: try await burn(device)
+    default: try await block(device, of: person)
+    }
+  }
+
+  private mutating func send(_ device: TestDevice, of person: Int) async throws {
+    let others = people.indices.filter { $0 != person }.shuffled(using: &numbers)
+    let recipients = Array(others.prefix(pick(1...min(3, others.count))))
+    // Content above 983,040 bytes is an attachment.
+    let padding = pick(0...9) == 0 ? String(repeating: "x", count: 990_000) : ""
+    try await send(token() + padding, device, of: person, to: recipients, after: [])
+  }
+
+  /// Shares a branch, and sends a message that depends on it.
+  private mutating func invite(_ device: TestDevice, of person: Int) async throws {
+    let (guest, operations) = try await share(device, of: person)
+    let text = token()
+    let uuids = operations.map(\.uuid)
+    // The operation must have left the queue when the message is sent.
+    device.recorder.on(.sent, text, times: .max) { [early] node, transaction in
+      let queued = try String.fetchAll(transaction.database, sql: "SELECT uuid FROM zdc_operation")
+      if !Set(uuids).isDisjoint(with: queued) { early.note(text) }
+    }
+    try await send(text, device, of: person, to: [guest], after: operations)
+  }
+
+  private mutating func send(
+    _ text: String, _ device: TestDevice, of person: Int, to recipients: [Int], after operations: [ZDCCloudOperation]
+  ) async throws {
+    let users = recipients.map { people[$0][0] }
+    var node: ZDCNode?
+    await attempt("sends \(text.prefix(12)) to \(users.map(\.name))", device) {
+      node = try await device.send(text, toAll: users, after: operations)
+    }
+    guard let node else { return }
+    messages.sent(try SentMessage(node, text, from: person, try device.userID, to: recipients))
+  }
+
+  private mutating func mark(_ device: TestDevice) async throws {
+    guard let message = try await device.messageNodes(.inbox).randomElement(using: &numbers) else { return }
+    let isRead = pick(0...2) > 0
+    await attempt("marks \(message.cloudID) as \(isRead ? "read" : "unread")", device) {
+      try await device.write { _, cloud in _ = try cloud.markAsRead(message, isRead) }
+    }
+  }
+
+  private mutating func deleteMessage(_ device: TestDevice, of person: Int) async throws {
+    guard let message = try await device.messageNodes(.inbox).randomElement(using: &numbers) else { return }
+    let what = "deletes the message \(message.cloudID)"
+    await attempt(what, device) { try await device.write { _, cloud in _ = try cloud.delete(message) } }
+    if isDone(what, device) { messages.deleted(message.cloudID, by: person) }
+  }
+
+  private mutating func burn(_ device: TestDevice) async throws {
+    guard let message = try await device.messageNodes(.outbox).randomElement(using: &numbers) else { return }
+    let what = "burns \(message.cloudID)"
+    await attempt(what, device) { try await device.burn(message) }
+    if isDone(what, device) { messages.burned(message.cloudID) }
+  }
+
+  /// Blocks a sender until later, and deletes what waits in the mailbox.
+  private mutating func block(_ device: TestDevice, of person: Int) async throws {
+    let sender = people[other(than: person)][0]
+    guard pick(0...1) == 0 else {
+      return await attempt("accepts messages of \(sender.name)", device) { try await device.acceptMessages(of: sender) }
+    }
+    let kept = Set(try await device.received().keys)
+    let (user, own) = (try sender.localUserID, try device.localUserID)
+    if let number = people.firstIndex(where: { $0[0] === sender }) {
+      messages.declined(from: number, by: person, except: kept)
+    }
+    await attempt("blocks \(sender.name)", device) {
+      try await device.syncManager.declineMessages(fromUserID: user, isBlocking: true, forLocalUserID: own)
+    }
+  }
+
+  /// Lets all people take messages of all others again.
+  func unblockAll() async throws {
+    for (person, devices) in people.enumerated() {
+      for device in devices {
+        for (other, others) in people.enumerated() where other != person {
+          try await device.acceptMessages(of: others[0])
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,153 @@
+import Foundation
+import GRDB
+import ZDCProtocol
+import ZeroDarkCloudTesting
+
+@testable import ZeroDarkCloud
+
+// Shared branches and grafts.
+
+extension PeopleHistory {
+  private static let letters = ["r", "rw", "rw", "rw", "rw", "rws", "rws", "rwW", "rwWB", "rwL", "rwU", "rwR"]
+
+  mutating func shareStep(_ device: TestDevice, of person: Int) async throws {
+    switch pick(0...10) {
+    case 0...4: _ = try await share(device, of: person)
+    case 5: try await unshare(device, of: person)
+    case 6...8: try await graft(device, of: person)
+    case 9: try await changeGraftedList(device)
+    default: try await leave(device, of: person)
+    }
+  }
+
+  mutating func branch(of person: Int) -> String { folder(of: person) + ["", "", "", "/x", "/x", "/x/y"][pick(0...5)] }
+
+  mutating func share(_ device: TestDevice, of person: Int) async throws -> (guest: Int, [ZDCCloudOperation]) {
+    let (path, guest) = (branch(of: person), other(than: person))
+    let letters = Self.letters[pick(0...(Self.letters.count - 1))]
+    return (guest, await share(device, path, owner: person, with: guest, letters))
+  }
+
+  private mutating func share(
+    _ device: TestDevice, _ path: String, owner: Int, with guest: Int, _ letters: String
+  ) async -> [ZDCCloudOperation] {
+    if !["rw", "rws"].contains(letters) { restricted[owner, default: []].insert(guest) }
+    let member = people[guest][0]
+    var operations: [ZDCCloudOperation] = []
+    await attempt("shares \(path) with \(member.name) \(letters)", device) {
+      operations = try await device.share(path, with: member, letters)
+    }
+    return operations
+  }
+
+  private mutating func unshare(_ device: TestDevice, of person: Int) async throws {
+    let (path, guest) = (branch(of: person), other(than: person))
+    await unshare(device, path, owner: person, with: guest)
+  }
+
+  private mutating func unshare(_ device: TestDevice, _ path: String, owner: Int, with guest: Int) async {
+    restricted[owner, default: []].insert(guest)
+    let member = people[guest][0]
+    await attempt("unshares \(path) with \(member.name)", device) { try await device.unshare(path, with: member) }
+  }
+
+  /// A member changes the list of another person's branch.
+  private mutating func changeGraftedList(_ device: TestDevice) async throws {
+    guard let path = try await device.graftPaths().randomElement(using: &numbers),
+      let owner = try owner(of: try await device.node(path))
+    else { return }
+    let guest = other(than: owner)
+    guard people[guest].allSatisfy({ $0 !== device }) else { return }
+    if pick(0...2) == 0 {
+      await unshare(device, path, owner: owner, with: guest)
+    } else {
+      _ = await share(device, path, owner: owner, with: guest, Self.letters[pick(0...(Self.letters.count - 1))])
+    }
+  }
+
+  private mutating func graft(_ device: TestDevice, of person: Int) async throws {
+    let owner = other(than: person)
+    let path = branch(of: owner)
+    let (sender, member) = (people[owner][0], people[person][0])
+    guard try await sender.members(member, of: path)[member.name] != nil else { return }
+    nextToken += 1
+    let place = (pick(0...3) == 0 ? folder(of: person) : "") + "/g\(nextToken)"
+    await attempt("grafts \(path) of \(sender.name) at \(place)", device) {
+      try await device.graft(place, try await sender.invite(path), from: sender)
+    }
+  }
+
+  private mutating func leave(_ device: TestDevice, of person: Int) async throws {
+    guard let path = try await device.graftPaths().randomElement(using: &numbers) else { return }
+    // Leaving discards the changes that the person has not sent.
+    for owner in people.indices where owner != person { restricted[owner, default: []].insert(person) }
+    await attempt("leaves \(path)", device) { try await device.delete(path) }
+  }
+
+  // MARK: The end
+
+  /// Gives every member all rights to write.
+  mutating func letEveryoneWrite() async throws {
+    for list in try AccessModel(world.server).newest {
+      guard let owner = try people.firstIndex(where: { try $0[0].userID == list.owner }) else { continue }
+      let narrowed = list.entries.filter { !$0.permissions.writesFreely }
+      guard !narrowed.isEmpty else { continue }
+      try await people[owner][0].change(list.zone) { cloud, node in
+        for entry in narrowed {
+          _ = try cloud.share(nodeID: node, withUserID: entry.user.text, item: ZDCShareItem(permissions: "rw"))
+        }
+      }
+    }
+  }
+
+  /// An owner removes a member from all branches. Afterwards, everyone who may writes there.
+  mutating func removeAMember() async throws {
+    let owner = pick(0...(people.count - 1))
+    let (device, guest) = (people[owner][0], other(than: owner))
+    let (ownerID, guestID) = (try device.userID, try people[guest][0].userID)
+    restricted[owner, default: []].insert(guest)
+    log.append("\(device.name) removes \(people[guest][0].name) everywhere")
+    for list in try AccessModel(world.server).newest where list.owner == ownerID && list.entry(for: guestID) != nil {
+      try await device.change(list.zone) { cloud, node in
+        _ = try cloud.unshare(nodeID: node, withUserID: guestID.text)
+      }
+    }
+    try await device.sync()
+    for (person, devices) in people.enumerated() where person != guest {
+      try await devices[0].sync()
+      try await writeBelow(owner, devices[0], of: person)
+    }
+  }
+
+  /// Edits a node of an owner's branches, and creates one there.
+  private mutating func writeBelow(_ owner: Int, _ device: TestDevice, of person: Int) async throws {
+    var paths: [String] = []
+    for path in try await device.paths(below: "") {
+      let node = try await device.node(path)
+      if try self.owner(of: node) ?? person == owner, !node.isPointer { paths.append(path) }
+    }
+    guard let edited = paths.randomElement(using: &numbers) else { return }
+    try await edit(device, of: person, edited)
+    guard let parent = paths.randomElement(using: &numbers) else { return }
+    try await create(device, of: person, below: parent)
+  }
+}
+
+extension TestDevice {
+  /// The local nodes, with the IDs under which the cloud knows them.
+  func rows() async throws -> [(uuid: String, cloudID: String)] {
+    try await database.read { transaction in
+      try Row.fetchAll(transaction.database, sql: "SELECT uuid, nodeID FROM zdc_node").map { row in
+        (uuid: row["uuid"] as String, cloudID: NodeID(row["nodeID"] as Data)?.text ?? "")
+      }
+    }
+  }
+
+  /// Changes something at the top of a branch, if it still exists.
+  fileprivate func change(
+    _ zone: ZoneID, _ body: @escaping @Sendable (ZDCCloudTransaction, String) throws -> Void
+  ) async throws {
+    guard let top = try await rows().first(where: { $0.cloudID == zone.root.text }) else { return }
+    try await write { _, cloud in try body(cloud, top.uuid) }
+  }
+}
