@@ -1,6 +1,9 @@
 import Testing
+import ZDCAccounts
 import ZDCProtocol
 import ZeroDarkCloudTesting
+
+@testable import ZeroDarkCloud
 
 /// The account's keys are rotated elsewhere while a device holds the older ones.
 struct KeyChangeTests {
@@ -19,6 +22,40 @@ struct KeyChangeTests {
       #expect(try await b.queueCount() == 0)
       try await world.settle(a, b)
       #expect(try await a.tree(versions: false) == "/f  \"2\"\n/g  \"3\"")
+    }
+  }
+
+  /// - another device rotates the account's keys before this one takes messages over, or while it does
+  /// => the commit in the inbox is signed again
+  @Test("K-18: a device with old keys takes messages over", arguments: [false, true])
+  func messagesAreTakenOver(isLate: Bool) async throws {
+    try await TestWorld.run { world in
+      let pair = try await MessageTests.Pair(world)
+      let (alice, bob) = (pair.alice, pair.bob)
+      let tablet = try await world.device("tablet", account: "bob")
+      try await tablet.sync()
+      try await alice.send("hello", to: bob)
+      try await alice.sync()
+      if isLate {
+        tablet.network.fail(.before { try await bob.rotateKeys() }, "POST", Routes.commits)
+      } else {
+        try await bob.rotateKeys()
+      }
+      try await tablet.acceptMessages(of: alice)
+      #expect(try await tablet.messages(from: alice) == ["alice: hello"])
+    }
+  }
+
+  /// - another device rotates the account's keys while this one sends the profile
+  @Test("K-18: a profile is signed again") func theProfileIsSet() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      try await world.settle(a, b)
+      try await b.setProfile("B")
+      b.network.fail(.before { try await a.rotateKeys() }, "POST", Routes.commits)
+      try await b.sync()
+      #expect(try await b.queueCount() == 0)
     }
   }
 
@@ -42,5 +79,13 @@ struct KeyChangeTests {
       try await a.sync()
       #expect(try await a.queueCount() == 0)
     }
+  }
+}
+
+extension TestDevice {
+  /// Replaces the keys of the device's user.
+  func rotateKeys() async throws {
+    guard let users = try zdc.localUserManager else { throw TestFailure("\(name)'s database is locked") }
+    try await users.rotateKeys(for: try localUserID)
   }
 }

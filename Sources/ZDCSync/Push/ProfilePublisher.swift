@@ -12,6 +12,7 @@ internal import ZDCSupport
 struct ProfilePublisher: Sendable {
   let session: SyncSession
   let zone: Int64
+  let identity: IdentityCheck
 
   private struct Draft: Sendable {
     var inbox: InboxWriter
@@ -22,17 +23,21 @@ struct ProfilePublisher: Sendable {
   }
 
   func publish(_ change: OperationRow) async throws -> (ZDCPushSummary, DelegateError?) {
-    let draft = try await session.database.asyncRead { try makeDraft(change, $0) }
-    guard let draft else { return (ZDCPushSummary(), nil) }
-    session.activity.sends()
     do {
-      return try await send(draft)
+      return try await identity.signing { try await send(change) }
     } catch let error as ServerError {
       // A full account, for example, must not hold up the deletions that make room.
       session.events.report(error)
       try await pause(change, error)
       return (ZDCPushSummary(triesAgain: true), nil)
     }
+  }
+
+  private func send(_ change: OperationRow) async throws -> (ZDCPushSummary, DelegateError?) {
+    let draft = try await session.database.asyncRead { try makeDraft(change, $0) }
+    guard let draft else { return (ZDCPushSummary(), nil) }
+    session.activity.sends()
+    return try await send(draft)
   }
 
   private func send(_ draft: Draft) async throws -> (ZDCPushSummary, DelegateError?) {

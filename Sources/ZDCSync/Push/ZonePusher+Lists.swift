@@ -108,17 +108,11 @@ extension ZonePusher {
     let (keys, refused) = try await session.identities.recipients(list.fields.entries.map(\.user), own: session.keys)
     try await report(refused)
     let isStale = list.fields.entries.contains { entry in keys[entry.user].map { $0.encGen > entry.encGen } ?? false }
-    let isOutdated = try await signsWithOldKeys(list)
+    let isOutdated = try await identity.hasNewKeys(since: list.fields.writerGen)
     guard isStale || isOutdated else {
       return try await setAside(error, detail: error.security?.rawValue ?? error.code.rawValue)
     }
     try await abandon()
     return ZDCPushSummary(triesAgain: true)
-  }
-
-  private func signsWithOldKeys(_ list: ZoneACL) async throws -> Bool {
-    await identity.forget()
-    try await identity.require()
-    return list.fields.writerGen != session.keys.signGen
   }
 }

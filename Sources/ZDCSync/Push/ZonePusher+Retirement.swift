@@ -23,18 +23,25 @@ extension ZonePusher {
     for sent in 0..<Self.retirementAttempts {
       guard try await isRetirementPending() else { return sent }
       try await identity.require()
-      guard let commit = try await retiringCommit() else { return sent }
-      var bundle = Bundle.Writer()
-      bundle.append(commit: commit.bytes)
-      switch try await session.api.push(bundle.bytes) {
+      let request = try await identity.signing { try await pushRetirement() }
+      guard let (commit, bytes, answer) = request else { return sent }
+      switch answer {
       case .accepted(let response):
-        let page = try PageContents(ownRequest: bundle.bytes, receivedMs: response.receivedMs)
+        let page = try PageContents(ownRequest: bytes, receivedMs: response.receivedMs)
         try await applyOwn(page)
         await handle(.accepted(head: ZoneSyncState.Head(seq: commit.fields.seq, hash: commit.hash), operations: []))
       case .headMismatch: _ = try await ZonePuller(session: session, zone: zone).pull()
       }
     }
     return Self.retirementAttempts
+  }
+
+  /// - Returns: Nil before the first pull of the zone.
+  private nonisolated func pushRetirement() async throws -> (ZoneCommit, bytes: [UInt8], PushAnswer)? {
+    guard let commit = try await retiringCommit() else { return nil }
+    var bundle = Bundle.Writer()
+    bundle.append(commit: commit.bytes)
+    return (commit, bundle.bytes, try await session.api.push(bundle.bytes))
   }
 
   /// Removes the pending entry if the log retires the keys already, or the zone is not the user's.

@@ -191,9 +191,7 @@ extension ZonePusher {
   private func signsWithNewKeys() async throws -> Bool {
     let before = try PageContents(ownRequest: try await storedRequest()?.body ?? []).commits.first?.commit.fields
       .writerGen
-    await identity.forget()
-    try await identity.require()
-    guard let before, before != session.keys.signGen else { return false }
+    guard let before, try await identity.hasNewKeys(since: before) else { return false }
     try await abandon()
     return true
   }

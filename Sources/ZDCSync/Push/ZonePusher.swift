@@ -46,7 +46,8 @@ actor ZonePusher {
     case .takeOver: return try await takeMessagesOver()
     case .deliveries(let due): return try await MessageSender(session: session, zone: zone).send(due)
     case .profile(let change):
-      let (summary, refusal) = try await ProfilePublisher(session: session, zone: zone).publish(change)
+      let publisher = ProfilePublisher(session: session, zone: zone, identity: identity)
+      let (summary, refusal) = try await publisher.publish(change)
       note(refusal)
       return summary
     }

@@ -46,6 +46,24 @@ package actor IdentityCheck {
     isChecked = false
   }
 
+  /// Reads the chain again, and returns whether the user's sign key has another generation than the one with which a refused
+  /// request was signed.
+  func hasNewKeys(since generation: UInt32) async throws -> Bool {
+    forget()
+    try await require()
+    return session.keys.signGen != generation
+  }
+
+  /// Sends a request that is signed with the user's keys. Another device may have rotated them since the last check; the
+  /// request is then made once more.
+  func signing<T: Sendable>(_ request: @Sendable () async throws -> T) async throws -> T {
+    let generation = session.keys.signGen
+    do { return try await request() } catch let error as ServerError where error.security == .writerNotAuthorized {
+      guard try await hasNewKeys(since: generation) else { throw error }
+      return try await request()
+    }
+  }
+
   /// Accepts the end of the chain that the server names. If it is the pinned end, there is nothing to read, because the
   /// link's hash covers the whole chain. This proves exactly as much as serving the pinned chain again would.
   package func accept(_ named: ChainHead?) {

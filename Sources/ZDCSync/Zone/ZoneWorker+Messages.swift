@@ -16,7 +16,9 @@ extension ZoneWorker {
       for _ in 0..<Self.messageCommits {
         let receiver = MessageReceiver(session: session, zone: zone)
         let excluded = refusedMessages.union(skipped)
-        let taken = try await slots.run { try await receiver.take(except: excluded) }
+        let taken = try await slots.run { [identity] in
+          try await identity.signing { try await receiver.take(except: excluded) }
+        }
         refusedMessages.formUnion(taken.refused)
         skipped.formUnion(taken.skipped)
         pulled += taken.pulled

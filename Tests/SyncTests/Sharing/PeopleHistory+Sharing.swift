@@ -8,19 +8,31 @@ import ZeroDarkCloudTesting
 // Shared branches and grafts.
 
 extension PeopleHistory {
+  private static let branches = ["", "", "", "/x", "/x", "/x/y"]
   private static let letters = ["r", "rw", "rw", "rw", "rw", "rws", "rws", "rwW", "rwWB", "rwL", "rwU", "rwR"]
 
   mutating func shareStep(_ device: TestDevice, of person: Int) async throws {
     switch pick(0...10) {
-    case 0...4: _ = try await share(device, of: person)
-    case 5: try await unshare(device, of: person)
+    case 0...3: _ = try await share(device, of: person)
+    case 4...5: try await unshare(device, of: person)
     case 6...8: try await graft(device, of: person)
     case 9: try await changeGraftedList(device)
     default: try await leave(device, of: person)
     }
   }
 
-  mutating func branch(of person: Int) -> String { folder(of: person) + ["", "", "", "/x", "/x", "/x/y"][pick(0...5)] }
+  private mutating func branch(of person: Int) -> String {
+    folder(of: person) + Self.branches[pick(0...(Self.branches.count - 1))]
+  }
+
+  /// Each person has shared their folder with another person.
+  mutating func begin() async throws {
+    for (person, devices) in people.enumerated() {
+      for path in ["", "/x", "/x/y"] { try await devices[0].create(folder(of: person) + path) }
+      try await devices[0].share(folder(of: person), with: people[other(than: person)][0], "rw")
+      for device in devices { try await device.sync() }
+    }
+  }
 
   mutating func share(_ device: TestDevice, of person: Int) async throws -> (guest: Int, [ZDCCloudOperation]) {
     let (path, guest) = (branch(of: person), other(than: person))
@@ -66,15 +78,25 @@ extension PeopleHistory {
   }
 
   private mutating func graft(_ device: TestDevice, of person: Int) async throws {
-    let owner = other(than: person)
-    let path = branch(of: owner)
-    let (sender, member) = (people[owner][0], people[person][0])
-    guard try await sender.members(member, of: path)[member.name] != nil else { return }
+    guard let offer = try await offers(to: person).randomElement(using: &numbers) else { return }
+    let (path, sender) = (offer.path, people[offer.owner][0])
     nextToken += 1
     let place = (pick(0...3) == 0 ? folder(of: person) : "") + "/g\(nextToken)"
     await attempt("grafts \(path) of \(sender.name) at \(place)", device) {
       try await device.graft(place, try await sender.invite(path), from: sender)
     }
+  }
+
+  /// The branches of other people that a person may graft.
+  private func offers(to person: Int) async throws -> [(owner: Int, path: String)] {
+    var offers: [(owner: Int, path: String)] = []
+    let member = people[person][0]
+    for (owner, devices) in people.enumerated() where owner != person {
+      for path in Set(Self.branches).sorted().map({ folder(of: owner) + $0 }) {
+        if try await devices[0].members(member, of: path)[member.name] != nil { offers.append((owner, path)) }
+      }
+    }
+    return offers
   }
 
   private mutating func leave(_ device: TestDevice, of person: Int) async throws {

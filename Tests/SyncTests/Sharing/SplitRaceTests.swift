@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 import ZDCProtocol
 import ZeroDarkCloudTesting
@@ -37,6 +38,40 @@ struct SplitRaceTests {
       #expect(try await alice.branch("/Groceries/D") == bob.branch("/Milk"))
       #expect(try await phone.tree() == bob.tree())
       #expect(try await bob.node("/Groceries/D").isPointer)
+    }
+  }
+
+  /// - Bob has Alice's list, and changes what is in a part of it, offline
+  /// - Alice shares the part separately, and Bob's device reads the part before it reads the split
+  /// => the part has its own nodes, and those of the list end: the journal has an entry for each that was changed
+  @Test func aPartIsRead_beforeItsSplitIsRead() async throws {
+    try await TestWorld.run { world in
+      let invited = try await Invited(world)
+      let (alice, bob) = (invited.alice, invited.bob)
+      try await alice.create("/Groceries/D/inner", "inner")
+      try await alice.sync()
+      try await bob.graft("/Groceries", invited.invite, from: alice)
+      try await world.settle(bob)
+      let (inner, own) = (try await bob.node("/Groceries/D/inner").uuid, try await bob.node("/Groceries/E").uuid)
+      try await bob.edit("/Groceries/D/inner", "edited")
+      let new = try await bob.create("/Groceries/D/new", "new").uuid
+      try await alice.share("/Groceries/D", with: invited.people.carol, "r")
+      try await alice.sync()
+      try await bob.graft("/Milk", try await alice.invite("/Groceries/D"), from: alice)
+      try await bob.accept(try await alice.cloudID("/Groceries/D"), of: alice)
+      try await world.settle(bob, alice)
+      let entries = try await bob.write { _, cloud in cloud.mergeJournal() }.filter { $0.kind == .accessLost }
+      #expect(Set(entries.map(\.nodeID)) == [inner, new])
+      #expect(Set(entries.compactMap { $0.mine.path?.nodeName }) == ["inner", "new"])
+      #expect(try await bob.queueCount() == 0)
+      #expect(try await bob.branch("/Milk") == "/inner  \"inner\"")
+      #expect(try await alice.branch("/Groceries/D") == bob.branch("/Milk"))
+      #expect(try await bob.node("/Groceries/E").uuid == own)
+      // The app still has what it wrote.
+      let kept = try await bob.write { transaction, _ in
+        try transaction.object(TestContent.self, forKey: new, inCollection: TestContent.collection)?.data
+      }
+      #expect(kept == Data("new".utf8))
     }
   }
 
