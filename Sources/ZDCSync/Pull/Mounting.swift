@@ -20,11 +20,21 @@ struct Mounting {
     return zone.id
   }
 
-  /// Whether the zone is shown nowhere, or in place of a pointer in another user's branch, while this one is the user's own
-  /// graft. The order in which pointers are read differs between devices, so it must not decide.
+  /// Whether the zone is shown nowhere, or in place of a pointer that this one precedes. The order in which pointers are
+  /// read differs between devices, so it must not decide.
   private func isFree(_ zone: ZoneRow, for row: NodeRow, _ target: PointerTarget) throws -> Bool {
-    guard try transaction.mounts.pointer(ofZone: zone.id) != nil else { return true }
-    return try transaction.grafts.pointer(toZone: zone.id) == nil && isGraft(row, target)
+    guard let id = try transaction.mounts.pointer(ofZone: zone.id), let current = try transaction.nodes.node(id: id)
+    else { return true }
+    // A graft that was not sent yet is one, too.
+    guard try transaction.grafts.pointer(toZone: zone.id) == nil else { return false }
+    return try rank(of: row, target) < rank(of: current, target)
+  }
+
+  /// The user's own graft precedes a pointer in the tree that the branch belongs to, which is the owner's place for it. That
+  /// one precedes a pointer in another tree.
+  private func rank(of row: NodeRow, _ target: PointerTarget) throws -> Int {
+    if try isGraft(row, target) { return 0 }
+    return try transaction.zones.zone(id: row.zone)?.zone.tree == target.zone.tree ? 1 : 2
   }
 
   private func zone(_ target: PointerTarget, _ row: NodeRow) throws -> ZoneRow? {
@@ -57,20 +67,24 @@ struct Mounting {
     return top.zone == zone.id || path.contains { $0.zone == zone.id }
   }
 
-  /// Shows a zone in place of the first pointer to it that this device has.
+  /// Shows a zone in place of a pointer to it that this device has.
   func mount(zone id: Int64) throws {
     guard let zone = try transaction.zones.zone(id: id), let pointer = try pointer(to: zone) else { return }
     try transaction.mounts.set(zone: zone.id, at: pointer.id)
   }
 
-  /// Returns the first pointer that this device has in whose place a zone can be shown; nil if it is shown already.
+  /// Returns the pointer that this device has in whose place a zone is to be shown; nil if it is shown already.
   func pointer(to zone: ZoneRow) throws -> NodeRow? {
     guard try transaction.mounts.pointer(ofZone: zone.id) == nil else { return nil }
+    var best: (pointer: NodeRow, rank: Int)?
     for other in try transaction.zones.zones(localUser: session.localUser) where other.appTreeID == zone.appTreeID {
-      let pointers = try transaction.nodes.pointers(zone: other.id).filter { $0.pointer?.zone == zone.zone }
-      if let pointer = try pointers.first(where: { try self.zone(for: $0) == zone.id }) { return pointer }
+      for row in try transaction.nodes.pointers(zone: other.id) {
+        guard let target = row.pointer, target.zone == zone.zone, try self.zone(for: row) == zone.id else { continue }
+        let rank = try rank(of: row, target)
+        if best.map({ rank < $0.rank }) ?? true { best = (row, rank) }
+      }
     }
-    return nil
+    return best?.pointer
   }
 
   // MARK: Branches inside of accepted ones

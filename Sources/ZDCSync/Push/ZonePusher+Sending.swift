@@ -165,6 +165,7 @@ extension ZonePusher {
     case .noAccess where try await hasOwnerClosed(error):
       try await abandon(reason: .notAllowed, detail: error.code.rawValue)
       return ZDCPushSummary()
+    case .noAccess where error.code == .forbidden: return try await forbidden(error)
     case .unknownOutcome, .retryLater, .noAccess: throw error
     case .contentLost: return try await contentLost(error)
     case .overQuota(let pause): return try await overQuota(error, pauseMs: pause)
@@ -176,6 +177,18 @@ extension ZonePusher {
     case .refused:
       return try await refused(error, detail: error.security?.rawValue ?? error.code.rawValue)
     }
+  }
+
+  /// Drops a request that the server would never accept. It checks whether the user may write before it compares the heads, so
+  /// a request from before the list took that right away gets no page.
+  private func forbidden(_ error: ServerError) async throws -> ZDCPushSummary {
+    let request = try await storedRequest()
+    note(try await ZonePuller(session: session, zone: zone).pull().refusal)
+    // The pull may have found the request's commit in the log.
+    guard try await storedRequest() != nil else { return ZDCPushSummary(triesAgain: true) }
+    guard try await isOutrun(request) else { throw error }
+    try await abandon(outcome: .overtaken)
+    return ZDCPushSummary(triesAgain: true)
   }
 
   /// Returns whether the zone's owner has closed their account, as their identity chain confirms.

@@ -132,6 +132,29 @@ struct BranchTests {
     }
   }
 
+  /// - a request of Bob's is lost, or its answer, and then Alice lets him only read
+  /// => the request is dropped, and his change waits until he may write again
+  @Test(arguments: [false, true]) func aRequestFromBeforeTheListWasNarrowed(isReceived: Bool) async throws {
+    try await TestWorld.run { world in
+      let people = try await Self.shared(world)
+      let (alice, bob) = (people.alice, people.bob)
+      try await bob.edit(try await Self.path("/a", people), "by Bob")
+      bob.network.fail(isReceived ? .loseResponse : .loseRequest, "POST", Routes.commits)
+      await #expect(throws: (any Error).self) { try await bob.push() }
+      try await alice.share("/home/list", with: bob, "r")
+      try await alice.sync()
+      world.clock.advance(by: .seconds(600))
+      try await bob.sync()
+      #expect(try await bob.queueCount() == (isReceived ? 0 : 1))
+      try await alice.share("/home/list", with: bob)
+      try await alice.sync()
+      try await bob.sync()
+      #expect(try await bob.queueCount() == 0)
+      try await Self.expectConvergence(people)
+      #expect(try await alice.content(of: "/home/list/a")?.data == Data("by Bob".utf8))
+    }
+  }
+
   @Test("S-13: a node is shared in the transaction that creates it")
   func aNewNodeIsShared() async throws {
     try await TestWorld.run { world in

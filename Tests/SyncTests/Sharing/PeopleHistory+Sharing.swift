@@ -78,25 +78,24 @@ extension PeopleHistory {
   }
 
   private mutating func graft(_ device: TestDevice, of person: Int) async throws {
-    guard let offer = try await offers(to: person).randomElement(using: &numbers) else { return }
-    let (path, sender) = (offer.path, people[offer.owner][0])
+    guard let (sender, invite) = try await invites(to: person).randomElement(using: &numbers) else { return }
     nextToken += 1
     let place = (pick(0...3) == 0 ? folder(of: person) : "") + "/g\(nextToken)"
-    await attempt("grafts \(path) of \(sender.name) at \(place)", device) {
-      try await device.graft(place, try await sender.invite(path), from: sender)
+    await attempt("grafts \(invite.cloudID) of \(sender.name) at \(place)", device) {
+      try await device.graft(place, invite, from: sender)
     }
   }
 
-  /// The branches of other people that a person may graft.
-  private func offers(to person: Int) async throws -> [(owner: Int, path: String)] {
-    var offers: [(owner: Int, path: String)] = []
-    let member = people[person][0]
+  /// Invitations of other people to their branches.
+  private func invites(to person: Int) async throws -> [(sender: TestDevice, invite: ZDCGraftInvite)] {
+    var invites: [(sender: TestDevice, invite: ZDCGraftInvite)] = []
     for (owner, devices) in people.enumerated() where owner != person {
       for path in Set(Self.branches).sorted().map({ folder(of: owner) + $0 }) {
-        if try await devices[0].members(member, of: path)[member.name] != nil { offers.append((owner, path)) }
+        guard let invite = try await devices[0].invite(path, to: people[person][0]) else { continue }
+        invites.append((devices[0], invite))
       }
     }
-    return offers
+    return invites
   }
 
   private mutating func leave(_ device: TestDevice, of person: Int) async throws {
@@ -162,6 +161,16 @@ extension TestDevice {
       try Row.fetchAll(transaction.database, sql: "SELECT uuid, nodeID FROM zdc_node").map { row in
         (uuid: row["uuid"] as String, cloudID: NodeID(row["nodeID"] as Data)?.text ?? "")
       }
+    }
+  }
+
+  /// An invitation for a member; nil if the node is not the top of a branch with that member.
+  fileprivate func invite(_ path: String, to member: TestDevice) async throws -> ZDCGraftInvite? {
+    let user = try member.localUserID
+    guard let path = ZDCTreesystemPath(path) else { return nil }
+    return try await write { _, cloud in
+      guard let node = cloud.node(path: path), node.shareList.shareItem(forUserID: user) != nil else { return nil }
+      return cloud.graftInvite(for: node)
     }
   }
 

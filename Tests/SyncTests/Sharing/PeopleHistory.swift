@@ -1,3 +1,4 @@
+import Synchronization
 import ZDCProtocol
 import ZeroDarkCloudTesting
 
@@ -18,14 +19,13 @@ struct PeopleHistory {
   var texts: [String: WrittenText] = [:]
   /// For each owner, the people whose access may have ended or been narrowed.
   var restricted: [Int: Set<Int>] = [:]
-  var log: [String] = []
+  let log: HistoryLog
   var nextToken = 0
   /// Messages that were sent before the change of the access list on which they depend.
   let early = EarlyMessages()
 
-  init(_ world: TestWorld, seed: UInt64) async throws {
-    self.world = world
-    self.seed = seed
+  init(_ world: TestWorld, seed: UInt64, log: HistoryLog) async throws {
+    (self.world, self.seed, self.log) = (world, seed, log)
     numbers = SeededNumbers(seed: seed)
     let count = 2 + Int(seed % 4)
     var people: [[TestDevice]] = []
@@ -60,20 +60,15 @@ struct PeopleHistory {
   func folder(of person: Int) -> String { "/f\(person)" }
 
   mutating func run() async throws {
-    do {
-      for (person, devices) in people.enumerated() {
-        for path in ["", "/x", "/x/y"] { try await devices[0].create(folder(of: person) + path) }
-        for device in devices { try await device.sync() }
-      }
-      for _ in 0..<pick(25...50) { try await step() }
-      try await unblockAll()
-      try await settleAsTheyAre()
-      try await checkWriters()
-      try await settle()
-      try await removeAMember()
-      try await settle()
-      try await check()
-    } catch { throw TestFailure("seed \(seed): \(error)\n\(log.joined(separator: "\n"))") }
+    try await begin()
+    for _ in 0..<pick(30...55) { try await step() }
+    try await unblockAll()
+    try await settleAsTheyAre()
+    try await checkWriters()
+    try await settle()
+    try await removeAMember()
+    try await settle()
+    try await check()
   }
 
   // MARK: Steps
@@ -146,8 +141,7 @@ struct PeopleHistory {
   /// Replaces the person's keys, and after a removal those of the nodes.
   private mutating func rotateKeys(_ device: TestDevice) async {
     await attempt("rotates keys", device) {
-      guard let users = try device.zdc.localUserManager else { throw TestFailure("the database is locked") }
-      try await users.rotateKeys(for: try device.localUserID)
+      try await device.rotateKeys()
       try await device.syncManager.replaceOldKeys(forLocalUserID: try device.localUserID)
     }
   }
@@ -159,7 +153,7 @@ struct PeopleHistory {
     } catch { log.append("\(device.name) \(what): \(error)") }
   }
 
-  func isDone(_ what: String, _ device: TestDevice) -> Bool { log.last == "\(device.name) \(what)" }
+  func isDone(_ what: String, _ device: TestDevice) -> Bool { log.lines.last == "\(device.name) \(what)" }
 
   // MARK: The end
 
@@ -211,4 +205,13 @@ struct PeopleHistory {
     let access = try AccessModel(world.server)
     try await PeopleAccessCheck(people: people, texts: texts, access: access).checkWriters()
   }
+}
+
+/// What the people of a history did, and how it ended.
+final class HistoryLog: Sendable {
+  private let kept = Mutex<[String]>([])
+
+  var lines: [String] { kept.withLock { $0 } }
+
+  func append(_ line: String) { kept.withLock { $0.append(line) } }
 }

@@ -50,17 +50,21 @@ struct PeopleHistoryCheck {
     return found
   }
 
-  /// The nodes below a path, as far as `guest` may read their originals.
+  /// The nodes below a path, as far as `guest` may read their originals, and those above them.
   private func lines(
     _ device: TestDevice, _ path: String, as guest: TestDevice, in owner: TestDevice, _ original: String,
     except hidden: [String]
   ) async throws -> [String] {
     var lines: [String] = []
+    var hidden = hidden
     for line in (try await device.branch(path) ?? "").split(separator: "\n") {
       let below = original + (line.range(of: "  ").map { line[..<$0.lowerBound] } ?? line)
-      guard !hidden.contains(where: { below == $0 || below.hasPrefix($0 + "/") }),
-        try await owner.members(guest, of: below)[guest.name] != nil
-      else { continue }
+      guard !hidden.contains(where: { below == $0 || below.hasPrefix($0 + "/") }) else { continue }
+      // A branch inside of one that the guest may not read has no place in the guest's tree.
+      guard try await owner.members(guest, of: below)[guest.name] != nil else {
+        hidden.append(below)
+        continue
+      }
       lines.append(String(line))
     }
     return lines

@@ -23,9 +23,12 @@ struct PeopleHistoryTests {
   }()
 
   @Test(arguments: seeds) func everyoneAgrees(seed: UInt64) async throws {
-    try await TestWorld.run { world in
-      var history = try await PeopleHistory(world, seed: seed)
-      try await history.run()
-    }
+    let log = HistoryLog()
+    do {
+      try await TestWorld.run { world in
+        var history = try await PeopleHistory(world, seed: seed, log: log)
+        try await history.run()
+      }
+    } catch { throw TestFailure("seed \(seed): \(error)\n\(log.lines.joined(separator: "\n"))") }
   }
 }

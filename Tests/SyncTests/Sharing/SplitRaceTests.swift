@@ -3,6 +3,7 @@ import Testing
 import ZDCProtocol
 import ZeroDarkCloudTesting
 
+@testable import ZDCSync
 @testable import ZeroDarkCloud
 
 /// The owner of a branch shares a part of it separately, while a guest grafts that part or moves it.
@@ -58,7 +59,7 @@ struct SplitRaceTests {
       try await alice.share("/Groceries/D", with: invited.people.carol, "r")
       try await alice.sync()
       try await bob.graft("/Milk", try await alice.invite("/Groceries/D"), from: alice)
-      try await bob.accept(try await alice.cloudID("/Groceries/D"), of: alice)
+      try await Self.pull(try await alice.cloudID("/Groceries/D"), bob)
       try await world.settle(bob, alice)
       let entries = try await bob.write { _, cloud in cloud.mergeJournal() }.filter { $0.kind == .accessLost }
       #expect(Set(entries.map(\.nodeID)) == [inner, new])
@@ -73,6 +74,15 @@ struct SplitRaceTests {
       }
       #expect(kept == Data("new".utf8))
     }
+  }
+
+  /// Reads one zone and no other.
+  private static func pull(_ root: String, _ device: TestDevice) async throws {
+    let session = try await device.syncManager.engine(for: try device.localUserID).session
+    let zone = try await device.database.read { transaction in
+      try transaction.zones.zones(localUser: session.localUser).first { $0.zone.root.text == root }
+    }
+    _ = try await ZonePuller(session: session, zone: try #require(zone).id).pull()
   }
 
   /// - Bob, offline, moves a part of Alice's list to his own tree
