@@ -81,6 +81,7 @@ struct SplitApplier {
     }
     // Nodes of the parent zone that this device has moved into the branch, by moves that were not sent.
     try removal.returnSurvivors(below: before, gone: Set(departed.all))
+    try returnFromItself(before.id, departed)
     guard let root = try nodes.node(id: before.id) else { return }
     let mount = try pointer.map { try insertPointer($0, inPlaceOf: root) }
     let graft = try removePlaceholder(in: branch, shownAt: root)
@@ -92,6 +93,29 @@ struct SplitApplier {
     if let mount { try rows.moveMoves(of: root, to: mount) }
     try rows.readLostNodes()
     if let graft { try announce(graft, root, pointer: mount) }
+  }
+
+  /// Returns the top to its place in the cloud if this device has moved it below a node of the branch that it had moved out
+  /// before. That node comes back, and a branch cannot be inside of itself.
+  private func returnFromItself(_ id: Int64, _ departed: (top: LogNode, all: [NodeID])) throws {
+    let branch = Set(departed.all)
+    guard let row = try nodes.node(id: id), try isBelow(branch, row) else { return }
+    let parent = departed.top.parent
+    for ancestor in [parent] + (try transaction.leaves(zone: zone).ancestors(of: parent)) {
+      guard let place = try nodes.node(zone: zone, nodeID: ancestor), try !isBelow(branch, place) else { continue }
+      _ = try places.returnToCloud(row, under: place)
+      return
+    }
+  }
+
+  /// Whether the app sees a row below one of the nodes.
+  private func isBelow(_ branch: Set<NodeID>, _ row: NodeRow) throws -> Bool {
+    var current = row
+    while let parent = try transaction.parent(of: current) {
+      if parent.zone == zone, branch.contains(parent.nodeID) { return true }
+      current = parent
+    }
+    return false
   }
 
   // MARK: Branches that the user has grafted before this device read their split

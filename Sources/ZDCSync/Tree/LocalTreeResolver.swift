@@ -75,7 +75,15 @@ package final class LocalTreeResolver {
   /// - Parameter top: A branch that the node must leave.
   /// - Returns: The number of callbacks.
   func returnToCloudPlace(_ row: NodeRow, outside top: Int64? = nil) throws -> Int {
-    guard let cloud = row.cloud, let parent = try verifiedParent(of: row, outside: top) else { return 0 }
+    guard row.cloud != nil, let parent = try verifiedParent(of: row, outside: top) else { return 0 }
+    return try returnToCloud(row, under: parent)
+  }
+
+  /// Moves the node below its parent in the cloud, or an ancestor in the place of that one, and drops its queued moves.
+  ///
+  /// - Returns: The number of callbacks.
+  func returnToCloud(_ row: NodeRow, under parent: NodeRow) throws -> Int {
+    guard let cloud = row.cloud else { return 0 }
     let moves = try transaction.operations.operations(node: row.id).filter { $0.kind == .move }
     for operation in moves { try transaction.operations.delete(id: operation.id) }
     let old = try path(row)

@@ -128,6 +128,25 @@ struct BranchDeviceTests {
     }
   }
 
+  /// - a device, offline, moves a node out of a folder, and the folder below that node; the other one shares the folder
+  /// => the node is in the folder again, and the folder at its place: a branch is never inside of itself
+  @Test(arguments: [false, true]) func aBranchMovedBelowItsOwnNode(isNewBetween: Bool) async throws {
+    try await TestWorld.run { world in
+      let devices = try await Devices(world)
+      let (alice, second) = (devices.people.alice, devices.second)
+      try await second.move("/home/list/a", to: "/other/a")
+      if isNewBetween { try await second.create("/other/a/new", "new") }
+      try await second.move("/home/list", to: isNewBetween ? "/other/a/new/list" : "/other/a/list")
+      try await alice.share("/home/list", with: devices.people.bob)
+      try await alice.sync()
+      try await devices.expectConvergence()
+      #expect(try await second.content(of: "/home/list/a/b/c")?.data == Data("3".utf8))
+      if isNewBetween { #expect(try await alice.content(of: "/home/list/a/new")?.data == Data("new".utf8)) }
+      let entries = try await second.write { _, cloud in cloud.mergeJournal() }.filter { $0.kind == .moveDropped }
+      #expect(Set(entries.compactMap { $0.mine.path?.nodeName }) == ["a", "list"])
+    }
+  }
+
   @Test("a branch that a device has deleted offline: the delete of the top does not end the branch")
   func anOfflineDelete() async throws {
     try await TestWorld.run { world in
