@@ -33,15 +33,29 @@ struct MessageModel {
 
   mutating func sent(_ message: SentMessage) { messages.append(message) }
 
-  mutating func burned(_ id: String) { change { $0.id == id } _: { $0.isBurned = true } }
+  mutating func burned(_ id: String) {
+    change {
+      $0.id == id
+    } _: {
+      $0.isBurned = true
+    }
+  }
 
   mutating func deleted(_ received: String, by person: Int) {
-    change { $0.received == received } _: { $0.deletedBy.insert(person) }
+    change {
+      $0.received == received
+    } _: {
+      $0.deletedBy.insert(person)
+    }
   }
 
   /// Records that a person blocks a sender. The messages in `kept` are in the inbox already.
   mutating func declined(from sender: Int, by person: Int, except kept: Set<String>) {
-    change { $0.sender == sender && !kept.contains($0.received) } _: { $0.declinedBy.insert(person) }
+    change {
+      $0.sender == sender && !kept.contains($0.received)
+    } _: {
+      $0.declinedBy.insert(person)
+    }
   }
 
   private mutating func change(

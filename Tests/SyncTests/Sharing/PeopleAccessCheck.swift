@@ -63,7 +63,9 @@ struct PeopleAccessCheck {
     if text.owners.contains(text.writer) { return true }
     return try text.owners.contains { owner in
       try permissions(of: text.writer, in: owner, text).contains { permissions in
-        guard permissions.contains(.write), permissions.isDisjoint(with: [.recordsOnly, .userOnly]) else { return false }
+        guard permissions.contains(.write), permissions.isDisjoint(with: [.recordsOnly, .userOnly]) else {
+          return false
+        }
         return text.isCreation || !permissions.contains(.writeOnce)
       }
     }

@@ -27,7 +27,8 @@ struct PeopleMessageCheck {
       let fault = fault(of: message, person, inbox[message.received])
       let calls = try await device.messageCalls("new \(message.received)")
       guard fault == nil, calls == 1 || (calls == 0 && inbox[message.received] == nil) else {
-        throw TestFailure("\(device.name): \(fault ?? "\(calls) calls") of \(message.text.prefix(12)) \(message.received)")
+        throw TestFailure(
+          "\(device.name): \(fault ?? "\(calls) calls") of \(message.text.prefix(12)) \(message.received)")
       }
     }
   }
@@ -46,7 +47,9 @@ struct PeopleMessageCheck {
       for device in devices {
         calls += try await device.messageCalls("sent \(message.id)")
         let isThere = try await device.messageNodes(.outbox).contains { $0.cloudID == message.id }
-        guard isThere == !message.isBurned else { throw TestFailure("\(device.name)'s outbox: \(message.id) \(isThere)") }
+        guard isThere == !message.isBurned else {
+          throw TestFailure("\(device.name)'s outbox: \(message.id) \(isThere)")
+        }
       }
       guard calls == message.recipients.count || (message.isBurned && calls < message.recipients.count) else {
         throw TestFailure("\(devices[0].name) was notified \(calls) times of \(message.text.prefix(12))")
