@@ -172,7 +172,10 @@ struct PeopleHistory {
       try await TestWorld.settle(devices)
       if try await isEmpty() { return }
       if round % 2 == 0 { try await letEveryoneWrite() }
-      for device in devices where try await device.queueCount() > 0 { try await device.reviveAll() }
+      // A device that has not read yet that its user may write refuses this, and does it in the next round.
+      for device in devices where try await device.queueCount() > 0 {
+        await attempt("revives its queue", device) { try await device.reviveAll() }
+      }
     }
     var queues = ""
     for device in devices { queues += "\(device.name): \(try await device.queue())\n" }
