@@ -69,12 +69,7 @@ final class ServerProcess {
     return value
   }
 
-  var memory: ProcessMemory {
-    get throws {
-      guard let process else { throw BenchError("the memory of a service is not measured") }
-      return ProcessMemory(process.processIdentifier)
-    }
-  }
+  var memory: ProcessMemory { ProcessMemory(process?.processIdentifier) }
 
   func stop() {
     guard let process, process.isRunning else { return }
@@ -87,9 +82,10 @@ final class ServerProcess {
 
 /// A process's resident memory in MiB.
 struct ProcessMemory {
-  private let process: Int32
+  private let process: Int32?
 
-  init(_ process: Int32) {
+  /// - Parameter process: nil for a service of several processes.
+  init(_ process: Int32?) {
     self.process = process
   }
 
@@ -97,9 +93,9 @@ struct ProcessMemory {
     get throws { try value("VmHWM") }
   }
 
-  /// - Returns: NaN where there is no /proc.
+  /// - Returns: NaN for a service, and where there is no /proc.
   private func value(_ name: String) throws -> Double {
-    guard FileManager.default.fileExists(atPath: "/proc/self/status") else { return .nan }
+    guard let process, FileManager.default.fileExists(atPath: "/proc/self/status") else { return .nan }
     let status = try String(contentsOf: URL(fileURLWithPath: "/proc/\(process)/status"), encoding: .utf8)
     let line = status.split(separator: "\n").first { $0.hasPrefix(name + ":") }
     guard let kibibytes = line?.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap({ Double($0) }) else {

@@ -22,6 +22,7 @@ defaults
 frontend sync
   bind 127.0.0.1:{port}
   option forwardfor
+  option http-no-delay
   default_backend zdc
 backend zdc
   option httpchk GET /readyz

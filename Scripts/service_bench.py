@@ -6,6 +6,7 @@ The figures of `zdc-bench --quick`, medians of the rounds, with their ratio to t
 PostgreSQL with its writers) have used in `one-p50`, for each of its commits: on one machine, more processes do not make a service faster, but this
 time says how many commits a machine could take. The object store keeps its data in memory.
 
+Variables: ROWS="edit-p50 edit-p99" for some rows.
 Usage: Scripts/service_bench.py FOLDER-OF-PROGRAMS [rounds]
 """
 import sys
@@ -23,7 +24,8 @@ from pathlib import Path
 from programs import Server, say
 from service import Postgres, Service, Store
 
-ROWS = ["push-10k", "pull-10k", "one-p50", "edit-p50", "edit-p99", "put-1g", "get-1g", "devices-200-p50", "devices-200"]
+ROWS = os.environ.get("ROWS", "").split() or [
+    "push-10k", "pull-10k", "one-p50", "edit-p50", "edit-p99", "put-1g", "get-1g", "devices-200-p50", "devices-200"]
 TICKS = os.sysconf("SC_CLK_TCK")
 SAMPLES = 100  # commits of one-p50 in a quick run
 
