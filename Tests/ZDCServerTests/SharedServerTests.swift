@@ -104,6 +104,29 @@ struct SharedServerTests {
     }
   }
 
+  /// - More entries than a read takes are appended at the same time
+  /// => the reader reports that it may have missed some, and continues at the end
+  @Test func aReaderThatIsFarBehind_continuesAtTheEnd() async throws {
+    try await TestServerPair.run { pair in
+      let database = try PostgresConnection(pair.url)
+      var reader = try FeedReader(atEndOf: database)
+      func append(_ count: Int) throws {
+        database.enqueue("BEGIN")
+        for _ in 0..<count { try AnnouncementFeed.append(.announcement(.sessionsEnded([[1]])), to: database) }
+        try database.run("COMMIT")
+      }
+      try append(FeedReader.mostEntries)
+      #expect(try reader.next(database).count == FeedReader.mostEntries)
+      try append(FeedReader.mostEntries + 1)
+      let entries = try reader.next(database)
+      guard case .announcement(.unknown)? = entries.first, entries.count == 1 else {
+        Issue.record("\(entries.count) entries")
+        return
+      }
+      #expect(try reader.next(database).isEmpty)
+    }
+  }
+
   // MARK: - Challenges and links
 
   /// => a challenge of one server is good at the other, and at both together once

@@ -8,6 +8,9 @@ internal import ZDCServer
 struct FeedReader {
   /// Entries are kept for five minutes. A process that reads later than this may have missed some.
   private static let longestGap: Duration = .seconds(120)
+  /// The most that one read takes: 64 MiB, if each entry has the longest page. A process that is further behind reads its
+  /// users' zones again.
+  static let mostEntries = 1_024
   private static let kept: Duration = .seconds(300)
   private static let pruneEvery: Duration = .seconds(60)
 
@@ -33,13 +36,14 @@ struct FeedReader {
       SELECT n.snapshot, n.era, f.entry, f.page
       FROM (SELECT pg_current_snapshot()::text AS snapshot, (SELECT key FROM era) AS era) n LEFT JOIN feed f
       ON f.xid >= pg_snapshot_xmin($1::pg_snapshot) AND NOT pg_visible_in_snapshot(f.xid, $1::pg_snapshot)
-      ORDER BY f.id
-      """, .text(snapshot)
+      ORDER BY f.id LIMIT $2
+      """, .text(snapshot), .int(Int64(Self.mostEntries + 1))
     ) { row in
       (now, currentEra) = (row.text(0), row.bytes(1))
       return row.isNull(2) ? nil : try FeedEntry(entry: row.bytes(2), page: row.optionalBytes(3))
     }
-    guard currentEra == era, readAt.duration(to: .now) < Self.longestGap else {
+    let isWhole = currentEra == era && entries.count <= Self.mostEntries
+    guard isWhole, readAt.duration(to: .now) < Self.longestGap else {
       self = try FeedReader(atEndOf: db)
       return [.announcement(.unknown)]
     }

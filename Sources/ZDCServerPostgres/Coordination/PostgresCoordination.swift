@@ -49,7 +49,9 @@ package final class PostgresCoordination: ServerCoordination {
     listener.withLock { $0 = receive }
     feed.start { [turns] entry in
       switch entry {
-      case .announcement(let announcement): receive(announcement)
+      case .announcement(let announcement):
+        if case .unknown = announcement { turns.forget() }
+        receive(announcement)
       case .turn(let turn): turns.receive(turn)
       }
     }

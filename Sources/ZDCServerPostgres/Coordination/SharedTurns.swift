@@ -87,6 +87,9 @@ final class SharedTurns: Sendable {
     held.wake(in: change.zone, holder: change.holder)
   }
 
+  /// Forgets which zones are busy, after changes may have been missed. The next change of a zone's queue names it again.
+  func forget() { known.withLock { $0 = [:] } }
+
   /// Removes the queues in which nothing has happened for longer than a device can rest.
   static func prune(_ db: PostgresConnection) throws {
     let gone = try db.all(

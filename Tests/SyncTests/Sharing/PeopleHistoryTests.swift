@@ -19,7 +19,7 @@ struct PeopleHistoryTests {
   private static let seeds: ClosedRange<UInt64> = {
     let environment = ProcessInfo.processInfo.environment
     if let seed = environment["ZDC_PEOPLE_HISTORY"].flatMap({ UInt64($0) }) { return seed...seed }
-    return 1...(environment["ZDC_PEOPLE_HISTORIES"].flatMap { UInt64($0) } ?? 48)
+    return 1...(environment["ZDC_PEOPLE_HISTORIES"].flatMap { UInt64($0) } ?? 100)
   }()
 
   @Test(arguments: seeds) func everyoneAgrees(seed: UInt64) async throws {
