@@ -2,7 +2,8 @@ internal import Dispatch
 internal import Foundation
 internal import Synchronization
 
-/// Keeps a second server out of the database: an advisory lock, held by a connection that does nothing else.
+/// Keeps other servers out of the database, or those that do not share it: an advisory lock, held by a connection that does
+/// nothing else.
 ///
 /// If that connection is lost, the lock is taken again. ``isHeld`` is false until then.
 final class DatabaseLock: Sendable {

@@ -17,7 +17,7 @@ package final class LocalCoordination: ServerCoordination {
   package func listen(_ receive: @escaping @Sendable (Announcement) -> Void) { listener.withLock { $0 = receive } }
 
   package func announce(_ announcement: Announcement, in transaction: any MetadataTransaction) {
-    transaction.afterCommit { [weak self] in self?.listener.withLock(\.self)?(announcement) }
+    transaction.afterCommit { [self] in listener.withLock(\.self)?(announcement) }
   }
 
   package var isCurrent: Bool { true }

@@ -154,7 +154,8 @@ final class SharedTurns: Sendable {
       """, .id(zone.tree), .id(zone.root))
   }
 
-  /// Returns the stored queue, or a new one after the database's clock was set back: leases would last too long.
+  /// Returns the stored queue. If another version has written it, or the database's clock was set back, so that leases
+  /// would last too long, the queue begins again.
   private static func usable(_ state: [UInt8], now: UInt64) -> ZoneQueue {
     guard let stored = queue(state), stored.lastMs <= now else { return ZoneQueue(now: now) }
     return stored

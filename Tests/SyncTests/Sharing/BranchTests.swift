@@ -133,7 +133,7 @@ struct BranchTests {
   }
 
   /// - a request of Bob's is lost, or its answer, and then Alice lets him only read
-  /// => the request is dropped, and his change waits until he may write again
+  /// => the request is dropped, and the change stays queued until Bob may write again
   @Test(arguments: [false, true]) func aRequestFromBeforeTheListWasNarrowed(isReceived: Bool) async throws {
     try await TestWorld.run { world in
       let people = try await Self.shared(world)

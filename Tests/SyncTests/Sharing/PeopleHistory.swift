@@ -203,14 +203,14 @@ struct PeopleHistory {
     try await PeopleMessageCheck(people: people, messages: messages.messages, early: early.texts).run()
   }
 
-  /// Each text that another person has was written by somebody whom an access list let write it.
+  /// Each text that another person has was written by a person whom an access list allowed to write it.
   private func checkWriters() async throws {
     let access = try AccessModel(world.server)
     try await PeopleAccessCheck(people: people, texts: texts, access: access).checkWriters()
   }
 }
 
-/// What the people of a history did, and how it ended.
+/// The steps of a history, with their outcomes.
 final class HistoryLog: Sendable {
   private let kept = Mutex<[String]>([])
 
