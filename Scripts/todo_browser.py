@@ -6,6 +6,7 @@ Fails on any console error, any request to another origin, and any finding of ax
 import json
 import os
 import re
+import signal
 import statistics
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from pathlib import Path
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect, sync_playwright
 
-from programs import ROOT, Proxy, Server, check, end, failures, free_port, say
+from programs import ROOT, Device, Proxy, Server, check, end, failures, free_port, say
 
 SHOTS = ROOT / ".build/todo"
 PHONE, DESKTOP = {"width": 390, "height": 844}, {"width": 1280, "height": 800}
@@ -600,6 +601,29 @@ def owner_deletes(alice, bob, user):
     check(True, "a shared list is deleted by its owner for both, and the member's activity says so")
 
 
+def possibly_forged(alice, bob, words, user, terminal):
+    """Alice sends an invitation, and declares the key that signed it compromised before Bob's process has read it."""
+    new_list(alice, "Picnic")
+    go_to_sharing(alice, "Picnic")
+    find_person(alice, user)
+    bob.process.send_signal(signal.SIGSTOP)
+    try:
+        alice.page.get_by_role("button", name="Share the list").click()
+        expect(alice.page.locator("#status")).to_contain_text("Everything is in the cloud")
+        terminal.run("account", "login", "--create-tree", "--server", bob.url, stdin=" ".join(words))
+        terminal.run("account", "rotate-keys", "--compromised")
+    finally:
+        bob.process.send_signal(signal.SIGCONT)
+    bob.page.get_by_role("link", name="Invitations").click()
+    expect(bob.page.locator("#compromised li")).to_have_count(1)
+    expect(bob.page.locator("#invitations li")).to_have_count(0)
+    check(bob.page.locator("#senders li").count() == 0, "an invitation under a compromised key is possibly forged, and is not shown")
+    screenshots(bob, "compromised")
+    bob.page.locator("#compromised").get_by_role("button", name="Accept").click()
+    expect(bob.page.locator("#invitations li")).to_have_count(1)
+    check(True, "the user accepts it nevertheless")
+
+
 def sharing(alice, bob, work):
     words = create_account(bob)
     new_list(bob, "Work")
@@ -613,7 +637,7 @@ def sharing(alice, bob, work):
     owner_deletes(alice, bob, user)
     bob.page.get_by_role("link", name="Work").first.click()
     alice.page.get_by_role("link", name="Market").first.click()
-    return words
+    return words, user
 
 
 def second_account(alice, bob, words):
@@ -737,10 +761,10 @@ def refusals(alice, browser):
 
 
 def story(alice, phone, bob, server, browser, bin_folder, work):
-    words = create_account(alice)
-    log_in(phone, words)
+    own_words = create_account(alice)
+    log_in(phone, own_words)
     lists_and_tasks(alice, phone)
-    downloads_restart(words, server, browser, bin_folder, work)
+    downloads_restart(own_words, server, browser, bin_folder, work)
     by_keyboard(alice, phone)
     reduced_motion(alice)
     order(alice, phone)
@@ -751,7 +775,7 @@ def story(alice, phone, bob, server, browser, bin_folder, work):
     hostile(alice, phone)
     conflicts(alice, phone, server)
     lists(alice, phone)
-    words = sharing(alice, bob, work)
+    words, user = sharing(alice, bob, work)
     second_account(alice, bob, words)
     phone.page.get_by_role("link", name="Market").click()
     times = latency(alice, phone, "bread", 20)
@@ -761,6 +785,7 @@ def story(alice, phone, bob, server, browser, bin_folder, work):
     large(alice, work)
     for todo in (alice, phone, bob):
         check(not todo.problems, f"no console error and no foreign request {todo.problems[:3] or ''}")
+    possibly_forged(alice, bob, own_words, user, Device("terminal", bin_folder, work / "terminal"))
     stopped(bob)
 
 

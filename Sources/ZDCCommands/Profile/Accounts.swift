@@ -35,7 +35,9 @@ package enum Accounts {
     if let report = try await renew(options, words: words) { return report }
     let profile = try begin(options)
     let opened = try OpenProfile.prepare(options, profile: profile, newPassphrase: newPassphrase)
-    let user = try await opened.users.login(words: [words], createsTree: createsTree)
+    let user = try await explainingMissingTree(createsTree) {
+      try await opened.users.login(words: [words], createsTree: createsTree)
+    }
     try finish(options, profile, user)
     try await opened.close()
     return Report(profile: options.name, server: user.serverOrigin, userID: user.uuid)
@@ -55,10 +57,23 @@ package enum Accounts {
     try options.output.object(["digits": account.digits])
     options.output.line(Devices.grouped(account.digits))
     if !isConfirmed { try confirmDigits() }
-    let user = try await account.add(createsTree: createsTree)
+    let user = try await explainingMissingTree(createsTree) { try await account.add(createsTree: createsTree) }
     try finish(options, profile, user)
     try await opened.close()
     return Report(profile: options.name, server: user.serverOrigin, userID: user.uuid)
+  }
+
+  /// An account of another app has no tree for files. The framework cannot tell that from a server that withholds the
+  /// newest part of the account, but the user can.
+  private static func explainingMissingTree(
+    _ createsTree: Bool, _ login: () async throws -> ZDCLocalUser
+  ) async throws -> ZDCLocalUser {
+    do { return try await login() } catch let error as ZDCSecurityError
+    where error.code == .accountStateMissing && !createsTree {
+      throw CommandError(
+        .security, error.code.rawValue, "the account has no tree for files",
+        hint: "if only another app used this account until now, add --create-tree; if not, the server withholds the tree")
+    }
   }
 
   private static func confirmDigits() throws {
