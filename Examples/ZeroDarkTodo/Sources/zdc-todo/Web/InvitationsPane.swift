@@ -70,11 +70,13 @@ struct InvitationsPane {
       sender.person == nil
       ? "<code class=\"name\">\(sender.id)</code>"
       : "<a class=\"name\" href=\"\(page.base)/person/\(sender.id)\"><bdi>\(id)</bdi></a>"
+    // Messages that may be forged are not the ones to accept at once.
+    let accepting: HTML = sender.person == nil ? " class=\"primary\"" : .empty
     return """
       <li id="s-\(sender.id)"><div class="body">\(name)<span class="details">\(sender.messages) \
       \(sender.messages == 1 ? "message" : "messages"), \(sender.date.formatted(date: .abbreviated, time: .shortened))</span></div>
       <div class="answers">\(page.form("/senders/\(sender.id)/accept", live: false, """
-        <button class="primary" aria-label="Accept messages from \(id)">Accept</button>
+        <button\(accepting) aria-label="Accept messages from \(id)">Accept</button>
         """))\(page.form("/senders/\(sender.id)/decline", live: false, """
         <button aria-label="Delete the messages from \(id)">Delete</button>
         """))\(page.form("/senders/\(sender.id)/block", live: false, """
