@@ -13,17 +13,21 @@ final class BenchApp: ZeroDarkCloudDelegate {
   private let nodes = Mutex<[ZDCNode]>([])
   private let content: ZDCData
   private let thumbnail: Data?
+  private let large: (name: String, content: ZDCData)?
 
-  /// - Parameter content: the same for every node. The uploaded bytes differ, because each is sealed with its own key.
-  init(content: ZDCData, thumbnail: Data? = nil) {
+  /// - Parameters:
+  ///   - content: the same for every node. The uploaded bytes differ, because each is sealed with its own key.
+  ///   - large: other content, for nodes with that name.
+  init(content: ZDCData, thumbnail: Data? = nil, large: (name: String, content: ZDCData)? = nil) {
     self.content = content
     self.thumbnail = thumbnail
+    self.large = large
   }
 
   var discoveredNodes: [ZDCNode] { nodes.withLock { $0 } }
 
   func data(for node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadTransaction) -> ZDCData {
-    content
+    if let large, node.name == large.name { large.content } else { content }
   }
 
   func thumbnail(for node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadTransaction) -> ZDCData? {

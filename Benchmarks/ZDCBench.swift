@@ -6,7 +6,7 @@ import Foundation
   static let configuration = CommandConfiguration(
     commandName: "zdc-bench",
     abstract: "Measures client and server of this build and prints each figure beside a yardstick of the same run.",
-    subcommands: [Measure.self, Worker.self], defaultSubcommand: Measure.self)
+    subcommands: [Measure.self, Worker.self, Fill.self], defaultSubcommand: Measure.self)
 }
 
 struct Measure: AsyncParsableCommand {

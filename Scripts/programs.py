@@ -51,6 +51,25 @@ def build():
     return Path(path.strip())
 
 
+class Measured:
+    """Seconds and peak memory of one run of a program."""
+
+    def __init__(self, arguments, env, output):
+        begun = time.monotonic()
+        with open(output, "wb") as out:
+            process = subprocess.Popen([str(part) for part in arguments], env=env, stdout=out, stderr=subprocess.STDOUT)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        self.seconds, self.mib = time.monotonic() - begun, usage.ru_maxrss / 1_024
+        if process.returncode != 0:
+            raise SystemExit(f"{' '.join(map(str, arguments))} ended with {process.returncode}:\n{Path(output).read_text(errors='replace')}")
+
+
+def disk_use(folder):
+    """Bytes that a folder takes on the disk."""
+    return sum(path.lstat().st_blocks * 512 for path in folder.rglob("*"))
+
+
 class Device:
     """One profile in its own folders; counts the peak memory of its processes."""
 

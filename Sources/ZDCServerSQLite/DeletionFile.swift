@@ -20,18 +20,33 @@ package final class DeletionFile: DeletionLedger {
 
   package init(path: String) { self.path = path }
 
+  /// Creates the file if it does not exist. A server that cannot write it learns so when it starts, not at the first
+  /// deletion, and the file is there for a restore although nothing was deleted.
+  ///
+  /// - Throws: ``StoreOpenError``.
+  package func create() throws(StoreOpenError) {
+    do { _ = try turn.withLock { _ in try open() } } catch let error as OpenFile.Failure {
+      throw StoreOpenError(error.isDenied ? .noPermission : .cannotCreate, path: path)
+    } catch { throw StoreOpenError(.other("\(error)"), path: path) }
+  }
+
+  private func open() throws -> OpenFile {
+    let isNew = !FileManager.default.fileExists(atPath: path)
+    let file = try OpenFile(path, .create)
+    if isNew { try OpenFile(URL(fileURLWithPath: path).deletingLastPathComponent().path, .folder).synchronize() }
+    return file
+  }
+
   package func note(_ deletions: [Deletion]) async throws {
     guard !deletions.isEmpty else { return }
     let text = deletions.map { Self.line($0) + "\n" }.joined()
     try turn.withLock { _ in
-      let isNew = !FileManager.default.fileExists(atPath: path)
-      let file = try OpenFile(path, .create)
+      let file = try open()
       let size = try file.size()
       // An empty line after a line that a crash has cut says so.
       let isCut = try size > 0 && file.read(at: size - 1, count: 1) != Array("\n".utf8)
       try file.write(Array(((isCut ? "\n\n" : "") + text).utf8), at: size)
       try file.synchronize()
-      if isNew { try OpenFile(URL(fileURLWithPath: path).deletingLastPathComponent().path, .folder).synchronize() }
     }
   }
 
@@ -40,7 +55,7 @@ package final class DeletionFile: DeletionLedger {
   ///
   /// - Throws: ``StoreOpenError`` if the file is not a ledger.
   package static func forEach(in path: String, _ body: (Deletion) async throws -> Void) async throws {
-    guard FileManager.default.fileExists(atPath: path) else { throw StoreOpenError(.missing, path: path) }
+    guard FileManager.default.fileExists(atPath: path) else { throw StoreOpenError(.missingDeletions, path: path) }
     // A line counts when the next one shows that it is whole.
     var last: ArraySlice<UInt8> = []
     func take(_ line: ArraySlice<UInt8>) async throws {

@@ -28,6 +28,7 @@ final class OpenFile: Sendable {
     var call: StaticString
 
     var isMissing: Bool { code == ENOENT }
+    var isDenied: Bool { code == EACCES || code == EPERM }
   }
 
   let descriptor: Int32

@@ -183,6 +183,8 @@ package struct StoreOpenError: Error, CustomStringConvertible {
     case noPermission
     /// Not the data folder of a server.
     case missing
+    /// There is no list of deletions.
+    case missingDeletions
     case other(String)
   }
 
@@ -221,6 +223,7 @@ package struct StoreOpenError: Error, CustomStringConvertible {
     case .cannotCreate: "cannot create or open \(path)"
     case .noPermission: "no permission to read and write \(path)"
     case .missing: "\(path) is not a data folder of this server"
+    case .missingDeletions: "there is no list of deletions at \(path)"
     case .other(let what): "cannot open \(path): \(what)"
     }
   }

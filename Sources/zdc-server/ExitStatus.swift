@@ -49,6 +49,8 @@ struct Failure: Error {
     case .inUse: (status, hint) = (.unavailable, "stop the other server, or choose another --data folder")
     case .cannotCreate: (status, hint) = (.cannotCreate, nil)
     case .missing: (status, hint) = (.noInput, "--data names the folder that zdc-server serve was given")
+    case .missingDeletions:
+      (status, hint) = (.noInput, "it is where --deletions of zdc-server serve said, or in its data folder")
     case .noPermission: (status, hint) = (.noPermission, "the user who runs the server must own the folder")
     case .other: (status, hint) = (.software, nil)
     }

@@ -151,12 +151,14 @@ struct Serve: AsyncParsableCommand {
       data: data, database: database ?? ProcessInfo.processInfo.environment["ZDC_DATABASE"], blobs: blobOptions.place)
     let stores = try await place.open(.serve)
     defer { withExtendedLifetime(stores) {} }
+    let ledger = DeletionFile(path: deletions ?? "\(data)/\(DeletionFile.defaultName)")
+    try await Failure.translating { try ledger.create() }
     let coordination = try await stores.coordination(settings)
     let scheme = settings.tls == nil ? "http" : "https"
     let shownHost = settings.host.contains(":") ? "[\(settings.host)]" : settings.host
     let server = Server(
       configuration: settings, metadata: stores.metadata, blobs: stores.blobs, coordination: coordination,
-      deletions: DeletionFile(path: deletions ?? "\(data)/\(DeletionFile.defaultName)"), logger: logger,
+      deletions: ledger, logger: logger,
       onReady: { port in
         FileHandle.standardOutput.write(Data("zdc-server listening on \(scheme)://\(shownHost):\(port)\n".utf8))
       })

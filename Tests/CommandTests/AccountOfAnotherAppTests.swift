@@ -37,7 +37,8 @@ import ZeroDarkCloud
       primaryTreeID: "com.example.notes", server: world.url,
       databaseDirectory: world.folder.appendingPathComponent("notes"))
     let zdc = try ZeroDarkCloud(delegate: FilesApp(), config: config)
-    let session = try zdc.unlockOrCreateDatabase(ZDCDatabaseConfig(encryptionKey: try zdc.databaseKeyManager.createKey()))
+    let session = try zdc.unlockOrCreateDatabase(
+      ZDCDatabaseConfig(encryptionKey: try zdc.databaseKeyManager.createKey()))
     let (_, words) = try await session.localUserManager.createAccount()
     try await session.close()
     return words

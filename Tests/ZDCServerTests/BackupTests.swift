@@ -57,6 +57,28 @@ import ZDCServerSQLite
     }
   }
 
+  /// - A server that has deleted nothing is backed up and restored with its list of deletions
+  /// => the list is there
+  /// - A list is named that is not there, and one that the server cannot write
+  /// => both commands refuse that
+  @Test func theListOfDeletions_isThereFromTheStart() async throws {
+    let data = TestServer.newFolder()
+    defer { TestServer.remove(data) }
+    try await Self.withFolders { (backup, restored) async throws in
+      let server = try await ServerProcess.serve(folder: data)
+      _ = await server.stop()
+      try await Self.backUp(backup, of: data)
+      let list = "\(data)/\(DeletionFile.defaultName)"
+      let restore = ["restore", backup, "--to-data", restored, "--deletions"]
+      let missing = try await ServerProcess.run(restore + [list + "-of-others"])
+      #expect(missing.status == 66)
+      let run = try await ServerProcess.run(restore + [list])
+      #expect(run.status == 0, "\(run.output)")
+      let unwritable = try await ServerProcess.run(["serve", "--data", data, "--deletions", "\(data)/none/list"])
+      #expect(unwritable.status == 73)
+    }
+  }
+
   /// - A server over PostgreSQL is backed up while it runs, and changes afterwards
   /// => the backup is sound and has the state of before; it is restored into a folder
   @Test func aDatabaseIsBackedUpWhileItIsServed() async throws {

@@ -69,10 +69,12 @@ package enum Accounts {
     _ createsTree: Bool, _ login: () async throws -> ZDCLocalUser
   ) async throws -> ZDCLocalUser {
     do { return try await login() } catch let error as ZDCSecurityError
-    where error.code == .accountStateMissing && !createsTree {
+      where error.code == .accountStateMissing && !createsTree
+    {
       throw CommandError(
         .security, error.code.rawValue, "the account has no tree for files",
-        hint: "if only another app used this account until now, add --create-tree; if not, the server withholds the tree")
+        hint:
+          "if only another app used this account until now, add --create-tree; if not, the server withholds the tree")
     }
   }
 
