@@ -111,6 +111,36 @@ import ZeroDarkCloudTesting
     #expect(try await reopened.roDatabaseConnection.read { try $0.numberOfKeys(inCollection: "numbers") } == 1)
   }
 
+  /// - A device has sent a node and is closed
+  /// => its managers are freed, and with them its connections to the server
+  @Test func closed_isFreed() async throws {
+    let server = try await TestServer.start()
+    weak var sync: ZDCSyncManager?
+    weak var users: ZDCLocalUserManager?
+    weak var downloads: ZDCDownloadManager?
+    weak var disk: ZDCDiskManager?
+    weak var database: ZDCDatabaseManager?
+    do {
+      let config = ZDCConfig(
+        primaryTreeID: "com.example.test", serverURL: server.url, databaseDirectory: fixture.folder)
+      let zdc = try ZeroDarkCloud(delegate: NoOpDelegate(), config: config)
+      let session = try zdc.unlockOrCreateDatabase(ZDCDatabaseConfig(encryptionKey: Data(repeating: 7, count: 32)))
+      (sync, users, downloads) = (session.syncManager, session.localUserManager, session.downloadManager)
+      (disk, database) = (session.diskManager, session.databaseManager)
+      let user = try await session.localUserManager.createAccount().localUser
+      try await session.tree(of: user).write { _, cloud in
+        try cloud.createNode(withPath: ZDCTreesystemPath(pathComponents: ["note"]))
+      }
+      _ = try await session.syncManager.syncUntilIdle(localUserID: user.uuid)
+      try await zdc.close()
+    }
+    for _ in 0..<200 where sync != nil || users != nil || downloads != nil || disk != nil || database != nil {
+      try await Task.sleep(for: .milliseconds(10))
+    }
+    #expect(sync == nil && users == nil && downloads == nil && disk == nil && database == nil)
+    try await server.stop()
+  }
+
   @Test func delegate_isHeldStrongly_andMayBeReplaced() throws {
     let zdc = try framework()
     weak let first = zdc.delegate as? NoOpDelegate

@@ -98,6 +98,8 @@ package final class TransferHandOver: Sendable {
     let handled = state.withLock { state in
       state.isStopped = true
       state.absence = .none
+      // The block retains the managers, which retain this object.
+      state.finish = nil
       return state.takeEventsHandled()
     }
     changes.close()
