@@ -112,6 +112,14 @@ extension ZonePuller {
     }
   }
 
+  /// Reads this user's chain again if a list names a key that another device has made since the last check. Without that key
+  /// the user's grant could not be opened.
+  func readKeys(namedIn lists: [ZoneACL]) async throws {
+    let newest = lists.compactMap { $0.fields.entry(for: session.user)?.encGen }.max()
+    guard let newest, newest > session.keys.encGen else { return }
+    try await refreshKeys()
+  }
+
   /// Lifts a freeze or stall after the server's log extends the pin again.
   private func lift(_ row: ZoneRow) async throws {
     guard row.frozen != nil || row.doubt != nil else { return }

@@ -120,6 +120,7 @@ package struct ZonePuller {
     }
     let writers = try await writerKeys(contents, row)
     let origins = try await origins(of: contents, row, writers: writers)
+    try await readKeys(namedIn: Array(contents.lists.values) + origins.branches.values.map(\.acl))
     var inOthers = try await pullBranches(deletedBy: contents, row)
     inOthers = try await pullDestinations(deletedBy: contents, row) ?? inOthers
     return try await doubting(row.zone, isSigned: { Self.isSigned(contents, writers) }) {

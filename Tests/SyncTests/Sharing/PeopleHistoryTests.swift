@@ -23,13 +23,7 @@ struct PeopleHistoryTests {
   }()
 
   @Test(arguments: seeds) func everyoneAgrees(seed: UInt64) async throws {
-    try await withKnownIssue("an own device records grantMissing, and then shows the same as the others") {
-      try await Self.play(seed)
-    } when: {
-      seed == 100
-    } matching: { issue in
-      issue.error.map { "\($0)".contains("grantMissing") } ?? false
-    }
+    try await Self.play(seed)
   }
 
   private static func play(_ seed: UInt64) async throws {
