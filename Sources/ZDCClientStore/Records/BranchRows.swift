@@ -22,13 +22,17 @@ package struct BranchRows {
   private static let inBranch = "(SELECT node FROM zdc_leaf WHERE zone = ?1)"
 
   /// Moves the rows of all nodes that the branch has in the cloud, and what is noted about them by their IDs: deletes that
-  /// are queued, records that cannot be read, calls of the app that failed.
+  /// are queued, records that cannot be read, calls of the app that failed, moves to and from other zones that have not
+  /// ended.
   package func moveCloudNodes() throws {
     for statement in [
       "UPDATE zdc_node SET zone = ?1 WHERE zone = ?2 AND nodeID IN \(Self.inBranch)",
       "UPDATE zdc_operation SET zone = ?1 WHERE zone = ?2 AND node IS NULL AND nodeID IN \(Self.inBranch)",
       "UPDATE zdc_unreadable SET zone = ?1 WHERE zone = ?2 AND node IN \(Self.inBranch)",
       "UPDATE zdc_delegate_failure SET zone = ?1 WHERE zone = ?2 AND nodeID IN \(Self.inBranch)",
+      "UPDATE zdc_moved SET zone = ?1 WHERE zone = ?2 AND nodeID IN \(Self.inBranch)",
+      "UPDATE zdc_moved SET copyZone = ?1 WHERE copyZone = ?2 AND copyID IN \(Self.inBranch)",
+      "UPDATE zdc_claim SET zone = ?1 WHERE zone = ?2 AND nodeID IN \(Self.inBranch)",
     ] { try transaction.database.execute(sql: statement, arguments: [branch, zone]) }
     forgetCaches()
   }
@@ -46,6 +50,12 @@ package struct BranchRows {
       sql: """
         UPDATE zdc_operation SET zone = ?1
         WHERE zone = ?2 AND node IN (SELECT id FROM zdc_node WHERE zone = ?1)
+        """, arguments: [branch, zone])
+    // Copies of other zones' nodes that the cloud does not have yet.
+    try transaction.database.execute(
+      sql: """
+        UPDATE zdc_moved SET copyZone = ?1
+        WHERE copyZone = ?2 AND isHeld = 0 AND node IN (SELECT id FROM zdc_node WHERE zone = ?1)
         """, arguments: [branch, zone])
     forgetCaches()
   }
