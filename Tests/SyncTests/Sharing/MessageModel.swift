@@ -19,6 +19,8 @@ struct SentMessage {
   var deletedBy: Set<Int> = []
   /// The recipients who may have declined it before a device of theirs had it.
   var declinedBy: Set<Int> = []
+  /// The recipients who may have declined its burn, which waits in the mailbox like a message.
+  var burnDeclinedBy: Set<Int> = []
 
   init(_ node: ZDCNode, _ text: String, from sender: Int, _ user: UserID, to recipients: [Int]) throws {
     guard let message = MessageID(text: node.cloudID) else { throw TestFailure("not a message: \(node.cloudID)") }
@@ -52,9 +54,10 @@ struct MessageModel {
   /// Records that a person blocks a sender. The messages in `kept` are in the inbox already.
   mutating func declined(from sender: Int, by person: Int, except kept: Set<String>) {
     change {
-      $0.sender == sender && !kept.contains($0.received)
+      $0.sender == sender
     } _: {
-      $0.declinedBy.insert(person)
+      if !kept.contains($0.received) { $0.declinedBy.insert(person) }
+      if $0.isBurned { $0.burnDeclinedBy.insert(person) }
     }
   }
 

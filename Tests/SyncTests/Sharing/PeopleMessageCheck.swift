@@ -34,9 +34,12 @@ struct PeopleMessageCheck {
   }
 
   private func fault(of message: SentMessage, _ person: Int, _ found: ArrivedMessage?) -> String? {
-    let isGone = message.isBurned || message.deletedBy.contains(person)
-    guard let found else { return isGone || message.declinedBy.contains(person) ? nil : "no message" }
-    if isGone { return "a deleted or burned message" }
+    let isDeleted = message.deletedBy.contains(person)
+    guard let found else {
+      return message.isBurned || isDeleted || message.declinedBy.contains(person) ? nil : "no message"
+    }
+    let isBurned = message.isBurned && !message.burnDeclinedBy.contains(person)
+    if isBurned || isDeleted { return "a deleted or burned message" }
     return found.text == message.text ? nil : "another text"
   }
 
