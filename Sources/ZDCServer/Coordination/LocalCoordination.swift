@@ -21,6 +21,9 @@ package final class LocalCoordination: ServerCoordination {
   }
 
   package var isCurrent: Bool { true }
+  package var isShared: Bool { false }
+
+  package func nowMs(_ own: ServerClock) -> UInt64 { own.nowMs() }
 
   package func use(nonce: [UInt8], expiresMs: UInt64, now: UInt64) -> Bool {
     nonces.withLock { $0.use(nonce, expiresMs: expiresMs, now: now) }

@@ -19,6 +19,15 @@ package protocol ServerCoordination: Sendable {
   /// outdated, and it has to read it again.
   var isCurrent: Bool { get }
 
+  // Processes
+  /// Whether other processes may serve the same stores.
+  var isShared: Bool { get }
+  /// Returns the time of all processes, in milliseconds since 1970. What one of them dates, another one compares with its
+  /// own time: sessions, challenges, the age of what is removed.
+  ///
+  /// - Parameter own: the clock of this process's machine.
+  func nowMs(_ own: ServerClock) -> UInt64
+
   // Challenges
   /// The secret that all processes use to make login challenges.
   var challengeKey: [UInt8] { get }

@@ -79,7 +79,7 @@ final class ServerCore: Sendable {
     memberRates = MemberRates(bounds, elapsed: clock.elapsedMs)
     subtrees = RateLimiter(perMinute: bounds.subtreeNodesPerMinute, burst: bounds.subtreeNodesPerMinute / 6)
     connections = ConnectionTable(perAddress: bounds.connectionsPerAddress, exempt: configuration.trustedProxies)
-    collection = Mutex(CollectionGuard(now: clock.nowMs(), elapsed: clock.elapsedMs()))
+    collection = Mutex(CollectionGuard(now: coordination.nowMs(clock), elapsed: clock.elapsedMs()))
     coordination.listen { [hub, sessions] in Self.receive($0, hub, sessions) }
   }
 
@@ -109,7 +109,7 @@ final class ServerCore: Sendable {
     hub.close(of: user) { isEnded($0.device) }
   }
 
-  var now: UInt64 { clock.nowMs() }
+  var now: UInt64 { coordination.nowMs(clock) }
   var elapsed: UInt64 { clock.elapsedMs() }
   var isStopping: Bool { state.withLock { $0.isStopping } }
   var isReady: Bool { state.withLock { $0.isReady && !$0.isLeaving && !$0.isStopping } }

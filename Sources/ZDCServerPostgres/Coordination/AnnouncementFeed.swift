@@ -27,6 +27,7 @@ final class AnnouncementFeed: Sendable {
   private let threads = DispatchGroup()
   private let connect: Connect
   private let start: FeedReader
+  let time: SharedTime
   /// Names this process in its notifications.
   private let name = UUID().uuidString
 
@@ -34,6 +35,7 @@ final class AnnouncementFeed: Sendable {
   init(_ db: PostgresConnection, connect: @escaping Connect) throws {
     self.connect = connect
     start = try FeedReader(atEndOf: db)
+    time = SharedTime(ms: start.databaseMs)
     state = Mutex(State(lastRead: .now))
   }
 
@@ -93,7 +95,9 @@ final class AnnouncementFeed: Sendable {
         let db = try connection ?? connect()
         connection = db
         try notifyOthers(db)
-        for entry in try reader.next(db) { receive(entry) }
+        let entries = try reader.next(db)
+        time.set(ms: reader.databaseMs)
+        for entry in entries { receive(entry) }
         state.withLock { $0.lastRead = .now }
       } catch {
         // The reader continues with the next connection.

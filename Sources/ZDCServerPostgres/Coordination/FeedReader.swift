@@ -18,36 +18,41 @@ struct FeedReader {
   /// Transaction numbers are given again after a crash of PostgreSQL, which also empties the feed.
   private var era: [UInt8]
   private var readAt: ContinuousClock.Instant
+  /// The database's time at the last read.
+  private(set) var databaseMs: UInt64
   /// Earlier snapshots: what the oldest one has seen is removed.
   private var earlier: [(snapshot: String, readAt: ContinuousClock.Instant)] = []
 
   /// Throws if there is no era: a connection that has just been opened has begun one.
   init(atEndOf db: PostgresConnection) throws {
-    let now = try db.first("SELECT pg_current_snapshot()::text, key FROM era") { ($0.text(0), $0.bytes(1)) }
-    guard let (snapshot, era) = now else { throw PostgresError.damaged }
-    (self.snapshot, self.era, readAt) = (snapshot, era, .now)
+    let now = try db.first("SELECT pg_current_snapshot()::text, key, \(SharedTime.sql) FROM era") { row in
+      (row.text(0), row.bytes(1), row.unsigned(2))
+    }
+    guard let (snapshot, era, ms) = now else { throw PostgresError.damaged }
+    (self.snapshot, self.era, databaseMs, readAt) = (snapshot, era, ms, .now)
   }
 
   /// Returns the entries since the last call.
   mutating func next(_ db: PostgresConnection) throws -> [FeedEntry] {
-    var (now, currentEra) = (snapshot, era)
+    var (now, currentEra, ms) = (snapshot, era, databaseMs)
     let entries = try db.all(
       """
-      SELECT n.snapshot, n.era, f.entry, f.page
-      FROM (SELECT pg_current_snapshot()::text AS snapshot, (SELECT key FROM era) AS era) n LEFT JOIN feed f
+      SELECT n.snapshot, n.era, n.ms, f.entry, f.page
+      FROM (SELECT pg_current_snapshot()::text AS snapshot, (SELECT key FROM era) AS era, \(SharedTime.sql) AS ms) n
+      LEFT JOIN feed f
       ON f.xid >= pg_snapshot_xmin($1::pg_snapshot) AND NOT pg_visible_in_snapshot(f.xid, $1::pg_snapshot)
       ORDER BY f.id LIMIT $2
       """, .text(snapshot), .int(Int64(Self.mostEntries + 1))
     ) { row in
-      (now, currentEra) = (row.text(0), row.bytes(1))
-      return row.isNull(2) ? nil : try FeedEntry(entry: row.bytes(2), page: row.optionalBytes(3))
+      (now, currentEra, ms) = (row.text(0), row.bytes(1), row.unsigned(2))
+      return row.isNull(3) ? nil : try FeedEntry(entry: row.bytes(3), page: row.optionalBytes(4))
     }
     let isWhole = currentEra == era && entries.count <= Self.mostEntries
     guard isWhole, readAt.duration(to: .now) < Self.longestGap else {
       self = try FeedReader(atEndOf: db)
       return [.announcement(.unknown)]
     }
-    (snapshot, readAt) = (now, .now)
+    (snapshot, databaseMs, readAt) = (now, ms, .now)
     try prune(db)
     return entries.compactMap(\.self)
   }

@@ -13,6 +13,7 @@ package final class PostgresCoordination: ServerCoordination {
   private let feed: AnnouncementFeed
   private let turns: SharedTurns
   private let claims: SharedClaims
+  private let followsDatabaseTime: Bool
   private let listener = Mutex<(@Sendable (Announcement) -> Void)?>(nil)
 
   /// Begins to follow the announcements of other processes.
@@ -20,9 +21,12 @@ package final class PostgresCoordination: ServerCoordination {
   /// - Parameters:
   ///   - store: the opened store of the same database.
   ///   - holdMs: how long a commit may wait for its turn in a busy zone.
+  ///   - followsDatabaseTime: whether the database's clock counts, so that the clocks of the servers' machines may
+  ///     differ. Otherwise the process's own one does, which a single process may set as it likes.
   /// - Throws: ``PostgresOpenError``.
-  package init(_ store: PostgresStore, holdMs: UInt64) throws {
+  package init(_ store: PostgresStore, holdMs: UInt64, followsDatabaseTime: Bool = true) throws {
     do {
+      self.followsDatabaseTime = followsDatabaseTime
       self.store = store
       let connection = try store.connect()
       challengeKey = try Self.secret(connection)
@@ -67,6 +71,9 @@ package final class PostgresCoordination: ServerCoordination {
   }
 
   package var isCurrent: Bool { feed.isCurrent }
+  package var isShared: Bool { true }
+
+  package func nowMs(_ own: ServerClock) -> UInt64 { followsDatabaseTime ? feed.time.nowMs : own.nowMs() }
 
   // MARK: - Challenges and device links
 

@@ -93,7 +93,7 @@ final class SharedTurns: Sendable {
   /// Removes the queues in which nothing has happened for longer than a device can rest.
   static func prune(_ db: PostgresConnection) throws {
     let gone = try db.all(
-      "DELETE FROM turns WHERE changed_ms < \(nowMs) - $1 RETURNING tree, root", .int(keptMs)
+      "DELETE FROM turns WHERE changed_ms < \(SharedTime.sql) - $1 RETURNING tree, root", .int(keptMs)
     ) { ZoneID(tree: try $0.id(0), root: try $0.id(1)) }
     for zone in gone { try announce(TurnChange(endOfQueueOf: zone), db) }
     try db.flush()
@@ -107,9 +107,6 @@ final class SharedTurns: Sendable {
     try? JSONDecoder().decode(ZoneQueue.self, from: Data(bytes))
   }
 
-  /// The clock of the database, which all processes share.
-  private static let nowMs = "(extract(epoch FROM clock_timestamp()) * 1000)::int8"
-
   private static func announce(_ change: TurnChange, _ db: PostgresConnection) throws {
     try AnnouncementFeed.append(.turn(change), to: db)
   }
@@ -122,7 +119,7 @@ final class SharedTurns: Sendable {
       db.enqueue("BEGIN")
       if isNew { Self.create(zone, db) }
       let row = try db.first(
-        "SELECT state, \(Self.nowMs) FROM turns WHERE tree = $1 AND root = $2 FOR UPDATE", .id(zone.tree),
+        "SELECT state, \(SharedTime.sql) FROM turns WHERE tree = $1 AND root = $2 FOR UPDATE", .id(zone.tree),
         .id(zone.root)
       ) { (state: $0.bytes(0), now: $0.unsigned(1)) }
       guard let row else { return (T?.none, TurnChange(endOfQueueOf: zone)) }
@@ -150,7 +147,7 @@ final class SharedTurns: Sendable {
       """, .int(zones - 1))
     db.enqueue(
       """
-      INSERT INTO turns(tree, root, changed_ms, state) VALUES ($1, $2, \(nowMs), ''::bytea) ON CONFLICT DO NOTHING
+      INSERT INTO turns(tree, root, changed_ms, state) VALUES ($1, $2, \(SharedTime.sql), ''::bytea) ON CONFLICT DO NOTHING
       """, .id(zone.tree), .id(zone.root))
   }
 

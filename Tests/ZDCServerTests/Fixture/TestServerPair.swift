@@ -17,15 +17,21 @@ struct TestServerPair {
   let second: Member
   let url: String
 
+  /// - Parameters:
+  ///   - skewMs: by how much the clock of the second server is ahead.
+  ///   - way: the URL by which the first server reaches the database.
   static func run(
-    _ change: (inout Configuration) -> Void = { _ in }, _ body: (TestServerPair) async throws -> Void
+    _ change: (inout Configuration) -> Void = { _ in }, skewMs: UInt64 = 0, url given: String? = nil,
+    way: String? = nil,
+    _ body: (TestServerPair) async throws -> Void
   ) async throws {
     var configuration = Configuration()
     change(&configuration)
-    let url = try TestPostgres.shared().newDatabase()
+    let url = try given ?? TestPostgres.shared().newDatabase()
     let blobs = MemoryBlobStore()
-    let first = try await start(configuration, url, blobs)
-    let second = try await start(configuration, url, blobs)
+    let ahead = ServerClock(nowMs: { ServerClock.system.nowMs() + skewMs }, elapsedMs: ServerClock.system.elapsedMs)
+    let first = try await start(configuration, way ?? url, blobs, .system)
+    let second = try await start(configuration, url, blobs, ahead)
     let result: Result<Void, any Error>
     do {
       result = .success(try await body(TestServerPair(first: first, second: second, url: url)))
@@ -36,13 +42,13 @@ struct TestServerPair {
   }
 
   private static func start(
-    _ configuration: Configuration, _ url: String, _ blobs: MemoryBlobStore
+    _ configuration: Configuration, _ url: String, _ blobs: MemoryBlobStore, _ clock: ServerClock
   ) async throws -> Member {
     let store = try PostgresStore(url: url, connections: 3, isShared: true)
     let coordination = try PostgresCoordination(store, holdMs: configuration.bounds.commitHoldMs)
     let server = try await RunningServer.start(
       configuration: configuration, metadata: store, blobs: blobs, coordination: coordination,
-      logger: LogCapture().logger)
+      clock: clock, logger: LogCapture().logger)
     return Member(server: server, coordination: coordination, store: store)
   }
 }

@@ -60,7 +60,10 @@ struct TestStores {
 
   /// Over PostgreSQL, as of a server that shares its database with others.
   func coordination(_ configuration: Configuration) throws -> (any ServerCoordination)? {
-    try shared.map { try PostgresCoordination($0, holdMs: configuration.bounds.commitHoldMs) }
+    // Tests move the clock of their server.
+    try shared.map {
+      try PostgresCoordination($0, holdMs: configuration.bounds.commitHoldMs, followsDatabaseTime: false)
+    }
   }
 
   private static func openMemory(_ path: String) -> TestStores {
