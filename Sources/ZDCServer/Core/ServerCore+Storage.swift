@@ -45,7 +45,7 @@ extension ServerCore {
     do {
       try await blobs.probeFreeSpace()
       try await metadata.write([.upkeep]) { try $0.probeFreeSpace() }
-    } catch is StorageFull { return false }
+    } catch is StorageFull { return false } catch is BlobStoreFailure { return false }
     try await metadata.write([.upkeep]) { try $0.releaseProbe() }
     setFull(false)
     return true

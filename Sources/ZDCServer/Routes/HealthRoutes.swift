@@ -8,7 +8,10 @@ enum HealthRoutes {
   static func ready(_ call: Call) async throws -> Response {
     guard call.core.isReady else { return .text("stopping\n", status: .serviceUnavailable) }
     _ = try await call.read { try $0.lastReceivedMs() }
-    guard try await call.core.hasRoom() else { return .text("full\n", status: .serviceUnavailable) }
+    guard try await call.core.hasRoom() else {
+      // Servers that share their stores find the same disk full. A load balancer without servers would refuse reads too.
+      return .text("full\n", status: call.core.coordination.isShared ? .ok : .serviceUnavailable)
+    }
     return .text("ok\n")
   }
 
