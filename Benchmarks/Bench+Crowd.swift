@@ -31,7 +31,7 @@ extension Bench {
     }
   }
 
-  /// Edits one note per device once a second. Each time runs from the transaction until the callback on the account's
+  /// Edits one note per device, by default once a second. Each time runs from the transaction until the callback on the account's
   /// other device. An edit that does not arrive ends the measurement with an error.
   ///
   /// - Parameter round: how often these pairs were measured before.
@@ -39,10 +39,10 @@ extension Bench {
     let done = round * edits
     let times = try await withThrowingTaskGroup(of: [Double].self) { group in
       for (index, pair) in pairs.enumerated() {
-        // Spread over the second: 200 devices in lockstep are not realistic.
-        let offset = Double(index) / Double(pairs.count)
-        group.addTask { try await Self.edit("a", pair.a, until: pair.b, pair.user, done..<done + edits, offset) }
-        group.addTask { try await Self.edit("b", pair.b, until: pair.a, pair.user, done..<done + edits, offset / 2) }
+        // Spread over the time between two edits: 200 devices in lockstep are not realistic.
+        let offset = Double(index * scale.editSeconds) / Double(pairs.count)
+        group.addTask { try await edit("a", pair.a, until: pair.b, pair.user, done..<done + edits, offset) }
+        group.addTask { try await edit("b", pair.b, until: pair.a, pair.user, done..<done + edits, offset / 2) }
       }
       return try await group.reduce(into: []) { $0 += $1 }
     }
@@ -78,13 +78,14 @@ extension Bench {
     try await pair.b.app.pushed.wait(until: 1)
   }
 
-  private static func edit(
+  private func edit(
     _ name: String, _ device: Device, until other: Device, _ user: String, _ edits: Range<Int>, _ offset: Double
   ) async throws -> [Double] {
     let begin = ContinuousClock.now + .seconds(offset)
     var times: [Double] = []
     for index in edits {
-      try await Task.sleep(until: begin + .seconds(index - edits.lowerBound), clock: .continuous)
+      let pause = Duration.seconds((index - edits.lowerBound) * scale.editSeconds)
+      try await Task.sleep(until: begin + pause, clock: .continuous)
       let (time, _) = try await seconds {
         try await device.edit(name, user: user)
         try await other.app.modified.wait(until: index + 2, seconds: 60)
@@ -94,6 +95,54 @@ extension Bench {
       try await device.app.pushed.wait(until: index + (name == "a" ? 4 : 2), seconds: 60)
     }
     return times
+  }
+
+  // MARK: 1,000 zones
+
+  /// One device for each of many accounts: no commit waits for another one of its zone.
+  ///
+  /// A script that measures what the server's processes use reads the two remarks.
+  func manyZones() async throws -> [Figure] {
+    let server = try await ServerProcess(folder: newFolder())
+    let devices = try await makeSingles(server.url, count: scale.zones)
+    note("zones: begin")
+    let (time, _) = try await seconds { try await commitAlone(devices, count: scale.zoneCommits) }
+    note("zones: end")
+    for (device, _) in devices { try await device.close() }
+    let yardstick = Yardstick(name: "zones", value: Double(devices.count))
+    return [Figure("zones-1000", Double(devices.count * scale.zoneCommits) / time, beside: yardstick)]
+  }
+
+  private func makeSingles(_ server: URL, count: Int) async throws -> [(device: Device, user: String)] {
+    try await withThrowingTaskGroup(of: (Device, String).self) { group in
+      var devices: [(device: Device, user: String)] = []
+      for index in 0..<count {
+        if index >= 4, let next = try await group.next() { devices.append(next) }
+        group.addTask {
+          let device = try Device(server: server, folder: newFolder())
+          let user = try await device.createAccount().user
+          try await device.create(["first"], user: user)
+          try await device.app.pushed.wait(until: 1)
+          return (device, user)
+        }
+      }
+      return try await group.reduce(into: devices) { $0.append($1) }
+    }
+  }
+
+  /// Each device commits one node after the other, as fast as it can.
+  private func commitAlone(_ devices: [(device: Device, user: String)], count: Int) async throws {
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for (device, user) in devices {
+        group.addTask {
+          for index in 1...count {
+            try await device.create(["node \(index)"], user: user)
+            try await device.app.pushed.wait(until: index + 1, seconds: 300)
+          }
+        }
+      }
+      try await group.waitForAll()
+    }
   }
 
   // MARK: Ten devices, one zone

@@ -47,17 +47,23 @@ struct Scale: Sendable {
   var honest: Int
   /// Edits of each device.
   var edits: Int
+  /// Seconds from one edit of a device to its next one.
+  var editSeconds = 1
+  /// Accounts with one device each, which commits in one zone.
+  var zones: Int
+  /// Commits in each of these zones.
+  var zoneCommits: Int
   /// Nodes that each of ten contending devices creates.
   var contended: Int
 
   static let full = Scale(
     runs: 5, samples: 400, manyNodes: 100_000, graftedNodes: 100_000, largeRuns: 3, largeBytes: 1 << 30,
     hugeBytes: 10 << 30, idleSeconds: 10,
-    accounts: 100, honest: 50, edits: 20, contended: 50)
+    accounts: 100, honest: 50, edits: 20, zones: 1_000, zoneCommits: 10, contended: 50)
   static let quick = Scale(
     runs: 1, samples: 100, manyNodes: 20_000, graftedNodes: 20_000, largeRuns: 1, largeBytes: 128 << 20,
     hugeBytes: 512 << 20, idleSeconds: 2,
-    accounts: 20, honest: 20, edits: 5, contended: 30)
+    accounts: 20, honest: 20, edits: 5, zones: 100, zoneCommits: 10, contended: 30)
 }
 
 /// The error if there is not enough disk space for a row.

@@ -48,6 +48,7 @@ struct Row: Sendable {
     Row(id: "resend-1g", title: "sent again after SIGKILL at half of 1 GiB", unit: "%", reach: .atMost(2)),
     Row(id: "devices-200-p50", title: "200 devices, edit until the other has it, p50", unit: "ms", reach: .atMost(250)),
     Row(id: "devices-200", title: "… p99", unit: "ms", reach: .atMost(250)),
+    Row(id: "zones-1000", title: "commits into 1,000 zones", unit: "/s", reach: .atLeast(0)),
     Row(
       id: "hostile-50", title: "50 devices beside a hostile account and host, p99", unit: "ms", reach: .ratioAtMost(3)),
     Row(id: "contend-10", title: "commits of ten devices into one zone", unit: "/s", reach: .atLeast(0)),
@@ -91,6 +92,7 @@ struct RowGroup: Sendable {
     },
     RowGroup(ids: ["resend-1g"], disk: { 3 * $0.largeBytes }) { try await $0.resend() },
     RowGroup(ids: ["devices-200-p50", "devices-200"]) { try await $0.manyDevices() },
+    RowGroup(ids: ["zones-1000"]) { try await $0.manyZones() },
     RowGroup(ids: ["hostile-50"]) { try await $0.hostileLoad() },
     RowGroup(ids: ["contend-10"]) { try await $0.contention() },
     RowGroup(

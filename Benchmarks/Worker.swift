@@ -1,6 +1,7 @@
 import ArgumentParser
 import Dispatch
 import Foundation
+import Synchronization
 import ZDCProtocol
 import ZDCTreesystem
 import ZeroDarkCloud
@@ -13,6 +14,8 @@ struct Worker: AsyncParsableCommand {
   enum Job: String, ExpressibleByArgument {
     /// Creates an account and nothing else.
     case start
+    /// Creates a node every 100 ms, and prints how many the server has acknowledged.
+    case steady
     case push, pull
     case put, get
     /// A hostile account: pushes until it is terminated; reads everything with one fresh device after another.
@@ -51,6 +54,7 @@ struct Worker: AsyncParsableCommand {
     switch job {
     case .flood, .churn, .strangers: try await attack(device)
     case .start: result.words = try await device.createAccount().words
+    case .steady: try await steady(device)
     case .push: result = try await push(device)
     case .put: result = try await put(device)
     case .pull: result.seconds = try await seconds { try await pull(device) }.0
@@ -64,6 +68,40 @@ struct Worker: AsyncParsableCommand {
     guard let server = URL(string: server) else { throw BenchError("no address") }
     let app = job == .put ? BenchApp(content: ZDCData(cleartextFileURL: URL(fileURLWithPath: file))) : nil
     return try Device(server: server, folder: URL(fileURLWithPath: folder), app: app)
+  }
+
+  /// Creates nodes until standard input ends, then waits for the answers to all of them. A line is the number of answers so
+  /// far.
+  private func steady(_ device: Device) async throws {
+    let (user, _) = try await device.createAccount()
+    let isEnding = Self.endOfInput()
+    let start = ContinuousClock.now
+    var (created, answered) = (0, 0)
+    while answered < created || !isEnding.isSet {
+      if ContinuousClock.now >= start + .milliseconds(100 * created), !isEnding.isSet {
+        try await device.create(["node \(created)"], user: user)
+        created += 1
+      }
+      let count = device.app.pushed.count
+      if count > answered { FileHandle.standardOutput.write(Data("\(count)\n".utf8)) }
+      answered = count
+      try await Task.sleep(for: .milliseconds(5))
+    }
+  }
+
+  private static func endOfInput() -> Flag {
+    let flag = Flag()
+    Thread.detachNewThread {
+      while !FileHandle.standardInput.availableData.isEmpty {}
+      flag.set()
+    }
+    return flag
+  }
+
+  private final class Flag: Sendable {
+    private let value = Mutex(false)
+    var isSet: Bool { value.withLock { $0 } }
+    func set() { value.withLock { $0 = true } }
   }
 
   private func push(_ device: Device) async throws -> Result {

@@ -33,12 +33,24 @@ struct Measure: AsyncParsableCommand {
   @Option(help: ArgumentHelp("Size of the branch in the rows graft-100k.", valueName: "nodes"))
   var graftedNodes: Int?
 
+  @Option(help: ArgumentHelp("Number of devices in the rows devices-200.", valueName: "devices"))
+  var devices: Int?
+
+  @Option(help: ArgumentHelp("Seconds from one edit of such a device to its next one.", valueName: "seconds"))
+  var editSeconds: Int?
+
+  @Option(help: ArgumentHelp("Number of zones in the row zones-1000.", valueName: "zones"))
+  var zones: Int?
+
   @Flag(help: "List the rows and measure nothing.")
   var list = false
 
   func validate() throws {
     let unknown = only.filter { id in !Row.all.contains { $0.id == id } }
     guard graftedNodes ?? 1 > 0 else { throw ValidationError("--grafted-nodes is at least 1") }
+    guard devices ?? 2 > 1 else { throw ValidationError("--devices is at least 2") }
+    guard editSeconds ?? 1 > 0 else { throw ValidationError("--edit-seconds is at least 1") }
+    guard zones ?? 1 > 0 else { throw ValidationError("--zones is at least 1") }
     guard unknown.isEmpty else { throw ValidationError("no such row: \(unknown.joined(separator: ", "))") }
   }
 
@@ -50,12 +62,19 @@ struct Measure: AsyncParsableCommand {
     let folder = try TemporaryFolder()
     defer { folder.remove() }
     let wanted = only.isEmpty ? Set(Row.all.map(\.id)) : Set(only)
-    var scale = quick ? Scale.quick : .full
-    if let graftedNodes { scale.graftedNodes = graftedNodes }
     let outcome = await measure(Bench(folder: folder.url, scale: scale), wanted)
     print(Table(figures: outcome.figures, skipped: outcome.skipped, failed: outcome.failed).text)
     if let json { try Report(outcome.figures).write(to: URL(fileURLWithPath: json)) }
     guard outcome.failed.isEmpty else { throw ExitCode(1) }
+  }
+
+  private var scale: Scale {
+    var scale = quick ? Scale.quick : .full
+    if let graftedNodes { scale.graftedNodes = graftedNodes }
+    if let devices { scale.accounts = devices / 2 }
+    if let editSeconds { scale.editSeconds = editSeconds }
+    if let zones { scale.zones = zones }
+    return scale
   }
 
   private struct Outcome {

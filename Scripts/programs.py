@@ -37,13 +37,14 @@ def table(rows):
         say(f"  {name:<{width}}  {value}")
 
 
-def build():
+def build(*products):
     """Builds release; or takes the programs from ZDC_BIN."""
+    products = products or ("zdc-server", "zdc")
     if os.environ.get("ZDC_BIN"):
         return Path(os.environ["ZDC_BIN"]).resolve()
     swift = os.environ.get("SWIFT", "swift")
-    say("building zdc and zdc-server (release); the first time takes a few minutes")
-    for product in ("zdc-server", "zdc"):
+    say(f"building {', '.join(products)} (release); the first time takes a few minutes")
+    for product in products:
         subprocess.run([swift, "build", "-c", "release", "--product", product], cwd=ROOT, check=True)
     path = subprocess.run(
         [swift, "build", "-c", "release", "--show-bin-path"], cwd=ROOT, check=True, capture_output=True, text=True
@@ -107,7 +108,7 @@ class Device:
 class Server:
     """zdc-server in a separate process. A proxy in front of it has a port that logins name as well."""
 
-    def __init__(self, bin_folder, work):
+    def __init__(self, bin_folder, work, *options):
         self.data, self.log, self.out = work / "server", work / "server.log", work / "server.out"
         started = time.monotonic()
         self.port = free_port()
@@ -115,7 +116,7 @@ class Server:
         origins = [option for port in (self.port, Proxy.PORT) for option in ("--origin", f"http://127.0.0.1:{port}")]
         with open(self.log, "wb") as log, open(self.out, "wb") as out:
             self.process = subprocess.Popen(
-                [str(bin_folder / "zdc-server"), "serve", "--data", str(self.data), "--listen", f"127.0.0.1:{self.port}", *origins],
+                [str(bin_folder / "zdc-server"), "serve", "--data", str(self.data), "--listen", f"127.0.0.1:{self.port}", *origins, *options],
                 stdout=out, stderr=log)
         while not re.search(r"http://\S+", self.out.read_text()):
             if self.process.poll() is not None:
