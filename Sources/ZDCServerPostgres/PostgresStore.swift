@@ -47,6 +47,8 @@ package final class PostgresStore: MetadataStore {
     "SET enable_mergejoin = off", "SET enable_material = off", "SET jit = off",
     "SET max_parallel_workers_per_gather = 0",
     "SET lock_timeout = '2s'", "SET idle_in_transaction_session_timeout = '60s'", "SET synchronous_commit = on",
+    // The role may have another one. A COMMIT that is cancelled while it waits for the standby ends as if the standby had it.
+    "SET statement_timeout = 0",
   ]
 
   package var writeStatistics: WriteStatistics { statistics.withLock { $0 } }

@@ -44,6 +44,20 @@ import ZDCProtocol
     #expect(turns.add("third", [a, b]).ready == "third")
   }
 
+  // MARK: - Timeouts
+
+  /// => a statement of the store, a COMMIT among them, is not cancelled by what the database's owner has set
+  @Test func noStatementIsCancelled() async throws {
+    try await withStore { store, url in
+      let database = try #require(url.split(separator: "?").first?.split(separator: "/").last)
+      try PostgresConnection(url).run("ALTER DATABASE \(database) SET statement_timeout = '500ms'")
+      let other = try PostgresConnection(url)
+      let error = #expect(throws: PostgresError.self) { try other.run("SELECT pg_sleep(1)") }
+      #expect(error?.state == "57014")
+      try await store.perform { _ = try $0.run("SELECT pg_sleep(1)") }
+    }
+  }
+
   // MARK: - Positions
 
   @Test func aSnapshotIsReadAsPostgreSQLWritesIt() throws {
