@@ -181,6 +181,8 @@ package struct StoreOpenError: Error, CustomStringConvertible {
     case inUse
     case cannotCreate
     case noPermission
+    /// There is no space left.
+    case full
     /// Not the data folder of a server.
     case missing
     /// There is no list of deletions.
@@ -207,6 +209,7 @@ package struct StoreOpenError: Error, CustomStringConvertible {
     case .SQLITE_CANTOPEN: reason = .cannotCreate
     case .SQLITE_PERM, .SQLITE_READONLY, .SQLITE_AUTH: reason = .noPermission
     case .SQLITE_BUSY, .SQLITE_LOCKED: reason = .inUse
+    case .SQLITE_FULL: reason = .full
     default: reason = .other(error.resultCode.description)
     }
   }
@@ -222,6 +225,7 @@ package struct StoreOpenError: Error, CustomStringConvertible {
     case .inUse: "\(path) is in use by another server"
     case .cannotCreate: "cannot create or open \(path)"
     case .noPermission: "no permission to read and write \(path)"
+    case .full: "there is no space left for \(path)"
     case .missing: "\(path) is not a data folder of this server"
     case .missingDeletions: "there is no list of deletions at \(path)"
     case .other(let what): "cannot open \(path): \(what)"

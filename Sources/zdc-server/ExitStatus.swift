@@ -48,6 +48,7 @@ struct Failure: Error {
     case .newer: (status, hint) = (.damagedData, "run the newer version of zdc-server")
     case .inUse: (status, hint) = (.unavailable, "stop the other server, or choose another --data folder")
     case .cannotCreate: (status, hint) = (.cannotCreate, nil)
+    case .full: (status, hint) = (.cannotCreate, "make room, or name another folder; TMPDIR is for temporary files")
     case .missing: (status, hint) = (.noInput, "--data names the folder that zdc-server serve was given")
     case .missingDeletions:
       (status, hint) = (.noInput, "it is where --deletions of zdc-server serve said, or in its data folder")

@@ -110,6 +110,30 @@ import ZDCServerSQLite
     #expect(try DataFolder.check(path: folder).isClean)
   }
 
+  /// - There is no room for the list of deletions
+  /// => an account is not closed, because a restored backup would bring it back; it is closed when there is room again
+  @Test(.enabled(if: FileManager.default.fileExists(atPath: "/dev/full"), "Linux has this device"))
+  func aFullFolder_refusesToCloseAnAccount() async throws {
+    let folder = TestServer.newFolder()
+    defer { TestServer.remove(folder) }
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    let list = "\(folder)/\(DeletionFile.defaultName)"
+    try FileManager.default.createSymbolicLink(atPath: list, withDestinationPath: "/dev/full")
+    try await TestServer.run(in: folder) { (server: TestServer) async throws in
+      let (account, token) = try await server.newAccount()
+      let link = AppendLinkRequest(link: WireBytes(try account.closing().bytes))
+      let refused = try await server.sendJSON(.POST, Routes.links, link, token: token)
+      #expect((refused.status, refused.error?.code, refused.error?.retryable) == (507, .storageFull, true))
+      var zone = account.home
+      try await server.put([zone.record(.random())], in: &zone, token: token)
+      try FileManager.default.removeItem(atPath: list)
+      _ = try await server.sendJSON(.POST, Routes.links, link, token: token).expect(201)
+    }
+    var closed = 0
+    try await DeletionFile.forEach(in: list) { if case .account = $0 { closed += 1 } }
+    #expect(closed == 1)
+  }
+
   // MARK: folders that cannot be opened
 
   private func expectRefusal(
