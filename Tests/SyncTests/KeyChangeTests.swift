@@ -59,6 +59,39 @@ struct KeyChangeTests {
     }
   }
 
+  /// - this device has rotated keys that were compromised
+  /// - another one rotates the keys before this one retires the old ones, or while it does
+  /// => every zone retires the compromised key, with a commit that the newest key has signed
+  @Test("K-18: keys are rotated elsewhere before compromised ones are retired", arguments: [false, true])
+  func compromisedKeysAreRetired(isLate: Bool) async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      try await a.create("/f", "1")
+      try await a.sync()
+      let users = try #require(try a.zdc.localUserManager)
+      let rotation = try await users.rotateKeys(for: try a.localUserID, areCompromised: true)
+      #expect(rotation.queuedRetirements == 4)
+      let b = try await world.device("B")
+      if isLate {
+        a.network.fail(.before { try await b.rotateKeys() }, "POST", Routes.commits)
+      } else {
+        try await b.rotateKeys()
+      }
+      try await a.push()
+      #expect(a.network.hasStruck)
+      try await world.settle(a, b)
+      let user = try a.userID
+      for device in [a, b] {
+        let heads = try await device.database.read { try $0.zones.zones(localUser: 1).compactMap(\.head) }
+        let retired = heads.compactMap { $0.retiredBelow[user] }
+        #expect(retired.count == 4 && retired.contains(3), "\(device.name) \(retired)")
+        #expect(isLate || retired == [3, 3, 3, 3], "\(device.name) \(retired)")
+      }
+      let left = try await a.database.read { try $0.identityChanges.retirementCount(of: user) }
+      #expect(left == 0)
+    }
+  }
+
   /// - another process of the device has read the account's new keys and stored them
   @Test("C9: keys that another process stored are taken over")
   func keysOfAnotherProcess() async throws {

@@ -3,7 +3,6 @@ internal import ZDCClientStore
 internal import ZDCCrypto
 internal import ZDCProtocol
 internal import ZDCSupport
-internal import ZDCTreesystem
 
 /// Applies a split of the parent zone's log to this device, inside the transaction that applies its commit
 /// (PROTOCOL 3.7 "Splits").
@@ -25,12 +24,13 @@ struct SplitApplier {
   /// Whether this device has made the split.
   let isOwn: Bool
 
-  private var nodes: NodeStore { transaction.nodes }
+  var nodes: NodeStore { transaction.nodes }
   private var top: NodeID { split.zone.root }
 
   func apply(_ commit: ZoneCommit, _ departed: (top: LogNode, all: [NodeID])?, parentList: ZoneACL?) throws {
     guard let departed else { return }
     if let origin { try split.check(origin.genesis) }
+    try compareFirstCommits()
     guard let origin, let branch else { return try endAccess(departed) }
     try begin(origin, branch)
     try move(departed, to: branch, pointer: try pointer(in: commit, below: departed.top.parent))
@@ -84,7 +84,8 @@ struct SplitApplier {
     try returnFromItself(before.id, departed)
     guard let root = try nodes.node(id: before.id) else { return }
     let mount = try pointer.map { try insertPointer($0, inPlaceOf: root) }
-    let graft = try removePlaceholder(in: branch, shownAt: root)
+    let oldPath = try session.path(root, in: transaction)
+    let graft = try removePlaceholder(in: branch)
     try rows.moveCloudNodes()
     try rows.makeRoot(try nodes.node(id: root.id) ?? root)
     if let mount, graft == nil { try transaction.mounts.set(zone: branch, at: mount.id) }
@@ -92,7 +93,7 @@ struct SplitApplier {
     try rows.moveLocalNodes(below: root.id)
     if let mount { try rows.moveMoves(of: root, to: mount) }
     try rows.readLostNodes()
-    if let graft { try announce(graft, root, pointer: mount) }
+    if let graft { try announce(graft, root, from: oldPath, pointer: mount) }
   }
 
   /// Returns the top to its place in the cloud if this device has moved it below a node of the branch that it had moved out
@@ -116,46 +117,6 @@ struct SplitApplier {
       current = parent
     }
     return false
-  }
-
-  // MARK: Branches that the user has grafted before this device read their split
-
-  private struct Graft {
-    /// The node that the app got from its call.
-    var node: ZDCNode
-    var path: ZDCTreesystemPath
-    /// Where the branch was until now.
-    var oldPath: ZDCTreesystemPath
-  }
-
-  private var places: LocalTreeResolver { LocalTreeResolver(session: session, transaction: transaction) }
-
-  /// Removes the row that stands for the root of a grafted branch. The rows that the parent zone has take its place, with
-  /// their queued changes.
-  ///
-  /// - Returns: Nil if the user has not grafted the branch.
-  private func removePlaceholder(in branch: Int64, shownAt root: NodeRow) throws -> Graft? {
-    guard let placeholder = try nodes.root(zone: branch) else { return nil }
-    let graft = Graft(
-      node: try session.node(placeholder, in: transaction), path: try places.path(placeholder),
-      oldPath: try places.path(root))
-    try transaction.unlinkBeforeRemoval(of: [placeholder], keepLookups: true)
-    try nodes.deleteSubtree(of: placeholder.id)
-    return graft
-  }
-
-  /// The branch is shown where the user has put it, and the pointer in the parent zone is a leaf.
-  private func announce(_ graft: Graft, _ root: NodeRow, pointer: NodeRow?) throws {
-    try session.tell(.didDiscoverDeletedNode, root.nodeID, in: transaction) {
-      try $0.didDiscoverDeletedNode(graft.node, at: graft.path, timestamp: nil, transaction: transaction)
-    }
-    try transaction.endRemoval()
-    if let row = try nodes.node(id: root.id) { _ = try places.announceMove(row, from: graft.oldPath) }
-    guard let pointer, let row = try nodes.node(id: pointer.id) else { return }
-    let (node, path) = (try session.node(row, in: transaction), try places.path(row))
-    try session.tell(.didDiscoverNewNode, row.nodeID, in: transaction) {
-      try $0.didDiscoverNewNode(node, at: path, transaction: transaction)
-    }
   }
 
   /// Whether the branch's top came with this page, so that its record is still to be read.
@@ -237,7 +198,6 @@ struct SplitApplier {
   /// Moves nodes of the branch back that this device has moved out of it, by moves that were not sent: the app
   /// did not decide that they leave a shared branch.
   private func returnMovedOut(_ rows: BranchRows, below root: NodeRow) throws {
-    let places = LocalTreeResolver(session: session, transaction: transaction)
     for row in try rows.nodesElsewhere(than: root.id) {
       guard try !nodes.isNode(row.id, atOrBelow: root.id), let current = try nodes.node(id: row.id) else { continue }
       _ = try places.returnToCloudPlace(current)

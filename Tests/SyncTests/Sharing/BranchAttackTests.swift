@@ -69,7 +69,8 @@ struct BranchAttackTests {
       let history = try KeyHistory().adding(KeyHistory.Entry(keyGen: keyGen - 1, key: top.key))
       fields.historyWrap = try history.seal(tree: branch.tree, node: branch.root, key: key, keyGen: keyGen)
       let grant = try GrantSealer(zone: branch, zoneKeyGen: keyGen, key: key)
-        .seal(for: rogue.keys.userID, encGen: fields.entries[0].encGen, encPub: try await rogue.encPub())
+        .seal(for: rogue.keys.userID, encGen: rogue.keys.encGen, encPub: try await rogue.encPub())
+      fields.entries = fields.entries.filter { $0.user == rogue.keys.userID }
       fields.entries[0].wrapHash = grant.wrapHash
       let acl = try ZoneACL(fields) { try rogue.keys.signingKey.sign(label: "acl", message: $0) }
       var draft = RecordDraft(
@@ -100,8 +101,9 @@ struct BranchAttackTests {
           guard answer.isBundle, answer.route.pattern == Routes.zoneCommits,
             answer.path.contains("/zones/\(zone.root.text)/")
           else { return false }
+          let before = answer.items.filter { $0.commit.map { $0.fields.seq < commit.fields.seq } ?? true }
           answer.items =
-            answer.items.filter { $0.kind != .record } + [ServedItem(commit)]
+            before.filter { $0.kind != .record } + [ServedItem(commit)]
             + answer.items.filter { $0.kind == .record } + [ServedItem(mount)]
           answer.headers[WireHeaders.zoneHead] = "\(commit.fields.seq):\(commit.hash.text)"
           return true
@@ -153,6 +155,42 @@ struct BranchAttackTests {
       #expect(zones == (forgery == .none ? 1 : 0))
       #expect(try await victim.securityErrors().contains("splitMismatch") == (forgery != .none))
       #expect(try await victim.tree(versions: false) == before)
+      try await victim.close()
+    }
+  }
+
+  /// - Bob has Alice's tree, and has read the log of a part that she has split off
+  /// - her stolen keys have signed another split of the part, which the server shows to him
+  /// => the owner's signature is on two first commits: the part is frozen, and the tree is not
+  @Test func anotherFirstCommitThanTheLogs() async throws {
+    try await TestWorld.run { world in
+      let people = try await People(world)
+      let (alice, bob) = (people.alice, people.bob)
+      try await alice.create("/list", "top")
+      try await alice.create("/list/inner", "inner")
+      try await alice.share(with: bob)
+      try await alice.sync()
+      let hostile = HostileServer(world.server)
+      let victim = try await TestDevice("victim", server: world.server, clock: world.clock, through: hostile)
+      try await victim.login(words: try #require(world.words(of: "bob")))
+      try await victim.sync()
+      try await victim.accept(alice)
+      let split = try await ForgedSplit("list", alice, try await people.rogue("alice", alice), .none)
+      // Other permissions than above make it a branch.
+      try await alice.share("/list", with: bob, "rws")
+      try await alice.sync()
+      try await victim.meet(alice)
+      try await victim.graft("/list", try await alice.invite("/list"), from: alice)
+      try await SplitRaceTests.pull(split.branch.root.text, victim)
+      #expect(try await victim.branch("/list") == "/inner  ?")
+      split.serve(from: hostile)
+      try await SplitRaceTests.pull(split.zone.root.text, victim)
+      #expect(try await victim.securityErrors() == ["zoneForkDetected"])
+      let frozen = try await victim.database.read { transaction in
+        try transaction.zones.zones(localUser: 1).filter { $0.frozen != nil }.map(\.zone)
+      }
+      #expect(frozen == [split.branch])
+      #expect(try await victim.branch("/list") == "/inner  ?")
       try await victim.close()
     }
   }

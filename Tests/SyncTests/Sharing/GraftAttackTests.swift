@@ -120,4 +120,39 @@ struct GraftAttackTests {
       #expect(try await bob.tree() == "")
     }
   }
+
+  /// - Bob has Alice's list, and grafts a part of it with an invitation that names another beginning
+  /// - his device reads that Alice has split the part off, before or after it has asked for the part
+  /// => the split decides: the part is where Alice has it, and the graft is a leaf
+  @Test("G-4: an invitation names another beginning than the owner's split", arguments: [false, true])
+  func anotherGenesisThanTheSplit(isAsked: Bool) async throws {
+    try await TestWorld.run { world in
+      world.skipsComparison()
+      let invited = try await Invited(world)
+      let (alice, bob) = (invited.alice, invited.bob)
+      try await alice.create("/Groceries/D/inner", "inner")
+      try await alice.sync()
+      try await bob.graft("/Groceries", invited.invite, from: alice)
+      try await world.settle(bob)
+      let uuid = try await bob.node("/Groceries/D/inner").uuid
+      try await alice.share("/Groceries/D", with: invited.people.carol, "r")
+      try await alice.sync()
+      var target = try await alice.invite("/Groceries/D").cloudPath.target
+      target.genesis = CommitHash(labelledHash: "another genesis")
+      let forged = ZDCGraftInvite(cloudID: target.node.text, cloudPath: ZDCCloudPath(target))
+      try await bob.graft("/Milk", forged, from: alice)
+      world.expectsSecurityErrors(["zoneForkDetected"], on: bob)
+      if isAsked {
+        await #expect(throws: ZDCSecurityError.self) { try await SplitRaceTests.pull(target.node.text, bob) }
+      }
+      try await SplitRaceTests.pull(try await alice.cloudID("/Groceries"), bob)
+      try await world.settle(bob, alice)
+      #expect(try await bob.node("/Groceries/D/inner").uuid == uuid)
+      #expect(try await bob.branch("/Groceries/D") == alice.branch("/Groceries/D"))
+      #expect(try await bob.node("/Milk").isPointer)
+      try await bob.create("/Groceries/D/new", "new")
+      try await world.settle(bob, alice)
+      #expect(try await alice.node("/Groceries/D/new").name == "new")
+    }
+  }
 }

@@ -108,7 +108,9 @@ struct SplitMoveTests {
       try await second.push()
       try await moving.expectEqual(second)
       #expect(try await alice.cloudID("/list/part/moved/d/e") == copies)
-      #expect(try await second.branch("/list/part/moved") == Moving.folder.replacingOccurrences(of: "\"1\"", with: "\"edited\""))
+      #expect(
+        try await second.branch("/list/part/moved")
+          == Moving.folder.replacingOccurrences(of: "\"1\"", with: "\"edited\""))
       #expect(try await second.branch("/folder") == nil)
     }
   }

@@ -77,7 +77,7 @@ struct SplitRaceTests {
   }
 
   /// Reads one zone and no other.
-  private static func pull(_ root: String, _ device: TestDevice) async throws {
+  static func pull(_ root: String, _ device: TestDevice) async throws {
     let session = try await device.syncManager.engine(for: try device.localUserID).session
     let zone = try await device.database.read { transaction in
       try transaction.zones.zones(localUser: session.localUser).first { $0.zone.root.text == root }
