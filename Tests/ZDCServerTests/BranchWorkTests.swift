@@ -20,8 +20,8 @@ import ZDCProtocol
       let transaction = SQLiteTransaction(db)
       // The row of the zone is looked up once.
       _ = try transaction.children(of: [top], in: ZoneKey(1), limit: 1)
-      let (few, fewSteps) = try counted(db) { try transaction.children(of: [top], in: ZoneKey(1), limit: 5) }
-      let (all, allSteps) = try counted(db) { try transaction.children(of: [top], in: ZoneKey(1), limit: .max) }
+      let (few, fewSteps) = try SQLiteWork.counted(db) { try transaction.children(of: [top], in: ZoneKey(1), limit: 5) }
+      let (all, allSteps) = try SQLiteWork.counted(db) { try transaction.children(of: [top], in: ZoneKey(1), limit: .max) }
       let below = try transaction.children(of: all.map(\.leaf.node), in: ZoneKey(1), limit: 7)
       #expect((few.count, all.count, below.count) == (5, 5_000, 1))
       #expect(fewSteps < 500 && allSteps > 5_000, "\(fewSteps) of \(allSteps) steps")
@@ -55,21 +55,6 @@ import ZDCProtocol
       try db.execute(
         sql: "INSERT INTO node_names(parent, tag, key) VALUES (?, ?, ?)",
         arguments: [index < 5_000 ? 6_000 : index, tag, key])
-    }
-  }
-
-  /// Returns the result of a search and the number of instructions that SQLite's virtual machine runs for it.
-  private func counted<T>(_ db: Database, _ body: () throws -> T) throws -> (T, steps: Int) {
-    var steps = 0
-    return try withUnsafeMutablePointer(to: &steps) { pointer in
-      sqlite3_progress_handler(
-        db.sqliteConnection, 1,
-        { context in
-          context?.assumingMemoryBound(to: Int.self).pointee += 1
-          return 0
-        }, pointer)
-      defer { sqlite3_progress_handler(db.sqliteConnection, 0, nil, nil) }
-      return (try body(), pointer.pointee)
     }
   }
 

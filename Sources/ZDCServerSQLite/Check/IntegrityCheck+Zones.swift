@@ -5,6 +5,7 @@ extension IntegrityCheck {
   /// Checks every log by full replay, then the rows that the server reads for its responses.
   func checkZones() throws {
     let total = try count("SELECT count(*) FROM commits")
+    try sumUsage()
     let sql = """
       SELECT z.id, t.tree_id, z.root, z.tree, u.user_id, t.trunk, t.app
       FROM zones z JOIN trees t ON t.id = z.tree JOIN users u ON u.id = t.owner ORDER BY z.tree, z.id
@@ -25,6 +26,7 @@ extension IntegrityCheck {
       return true
     }
     if let usage { try checkUsage(of: usage) }
+    try checkMemberships()
   }
 
   /// Returns the bytes of the records of live nodes; nil if the log is broken.
@@ -118,21 +120,19 @@ extension IntegrityCheck {
     if stored != expected.rows {
       add(.accessList, CheckFinding.Field.zone(zone), "the members and former members do not match the lists")
     }
-    try checkMemberships(of: zone, key: key, members: expected)
   }
 
-  /// A membership ends with the commit that removes the member.
-  private func checkMemberships(of zone: ZoneID, key: ZoneKey, members: MemberTable) throws {
+  /// Checks that users follow only zones whose members they are: a membership ends with the commit that removes the member.
+  /// One pass over all zones: a query for each would read all memberships each time.
+  private func checkMemberships() throws {
     let sql = """
-      SELECT u.user_id, f.ended_seq FROM memberships f LEFT JOIN users u ON u.id = f.user WHERE f.zone = ?
+      SELECT t.tree_id, z.root FROM memberships f JOIN zones z ON z.id = f.zone JOIN trees t ON t.id = z.tree
+        LEFT JOIN users u ON u.id = f.user LEFT JOIN members m ON m.user_id = u.user_id AND m.zone = f.zone
+      WHERE m.user_id IS NULL OR f.ended_seq IS NULL AND m.left_seq IS NOT NULL
       """
-    try db.each(sql, [.int(key.rawValue)]) { row in
-      let user: UserID? = row.isNull(0) ? nil : try row.id(0)
-      let member = user.flatMap { members.rows[$0] }
-      let isFollowing = row.isNull(1)
-      if member == nil || isFollowing && member?.leftSeq != nil {
-        add(.accessList, CheckFinding.Field.zone(zone), "a user follows the zone without being a member")
-      }
+    try db.each(sql, []) { row in
+      let zone = ZoneID(tree: try row.id(0), root: try row.id(1))
+      add(.accessList, CheckFinding.Field.zone(zone), "a user follows the zone without being a member")
       return true
     }
   }
@@ -145,50 +145,6 @@ extension IntegrityCheck {
         add(.grant, CheckFinding.Field.zone(zone) + [.user(entry.user)], "the grant is missing or altered")
       }
     }
-  }
-
-  /// Checks the counts of a tree, which are the sums over its zones.
-  private func checkUsage(of tree: TreeUsage) throws {
-    guard let liveRecordBytes = tree.liveRecordBytes else { return }
-    var isRight = false
-    func sums(_ row: SQLRow) -> [Int64] { (0..<5).map { row.int($0) } }
-    let counted = try db.first(
-      """
-      SELECT sum(content_bytes), sum(contents), sum(live_nodes), sum(records), sum(record_bytes) FROM zones
-      WHERE tree = ?
-      """, .int(tree.key), row: sums)
-    let stored = try db.first(
-      """
-      WITH own AS (SELECT id FROM zones WHERE tree = ?1), live AS (
-        SELECT n.id, (SELECT length(bytes) FROM contents WHERE node = n.id) AS small
-        FROM nodes n JOIN commits c ON c.feed_position = n.commit_key WHERE c.zone IN own)
-      SELECT (SELECT coalesce(sum(length), 0) FROM blobs WHERE zone IN own AND state = 2)
-          + (SELECT coalesce(sum(small), 0) FROM live),
-        (SELECT count(*) FROM blobs WHERE zone IN own AND state = 2) + (SELECT count(small) FROM live),
-        (SELECT count(*) FROM live), (SELECT count(*) FROM records WHERE zone IN own) + (SELECT count(*) FROM live),
-        (SELECT coalesce(sum(length(bytes)), 0) FROM records WHERE zone IN own)
-      """, .int(tree.key), row: sums)
-    if var stored {
-      stored[4] += liveRecordBytes
-      isRight = counted == stored
-    }
-    if !isRight { add(.usage, [.tree(tree.tree)], "the counts of nodes and bytes are wrong") }
-  }
-}
-
-/// The usage of a tree, summed over its zones during the check.
-private struct TreeUsage {
-  let key: Int64
-  let tree: TreeID
-  /// Nil if the log of a zone is broken: then the counts cannot be compared.
-  private(set) var liveRecordBytes: Int64? = 0
-
-  init(key: Int64, tree: TreeID) {
-    (self.key, self.tree) = (key, tree)
-  }
-
-  mutating func add(_ bytes: Int64?) {
-    liveRecordBytes = liveRecordBytes.flatMap { sum in bytes.map { sum + $0 } }
   }
 }
 

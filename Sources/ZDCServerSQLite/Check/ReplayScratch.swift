@@ -1,8 +1,9 @@
 internal import GRDB
 internal import ZDCProtocol
 
-/// The live nodes of one zone while its log is replayed. They are in a dedicated, unnamed database that exists as long
-/// as the check. Memory holds a fixed number of its pages, however many nodes there are.
+/// What a check has to remember: the live nodes of one zone while its log is replayed, and the usage of all trees. It is in
+/// a dedicated, unnamed database that exists as long as the check. Memory holds a fixed number of its pages, however many
+/// nodes and trees there are.
 struct ReplayScratch {
   private static let cacheKibibytes = 16 << 10
   private let db: Database
@@ -23,9 +24,28 @@ struct ReplayScratch {
             node BLOB PRIMARY KEY, parent BLOB NOT NULL, record BLOB NOT NULL, put_seq INTEGER NOT NULL,
             key_gen INTEGER NOT NULL, parent_key_gen INTEGER NOT NULL) WITHOUT ROWID;
           CREATE INDEX leaf_by_parent ON leaf(parent);
+          CREATE TABLE usage(
+            tree INTEGER PRIMARY KEY, content_bytes INTEGER NOT NULL, contents INTEGER NOT NULL, nodes INTEGER NOT NULL,
+            records INTEGER NOT NULL, record_bytes INTEGER NOT NULL);
           """)
       return try body(ReplayScratch(db: db))
     }
+  }
+
+  /// Adds the five sums of a table's rows to those of a tree.
+  func addUsage(of tree: Int64, _ sums: [Int64]) throws {
+    let sql = """
+      INSERT INTO usage VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT(tree) DO UPDATE SET
+        content_bytes = content_bytes + excluded.content_bytes, contents = contents + excluded.contents,
+        nodes = nodes + excluded.nodes, records = records + excluded.records,
+        record_bytes = record_bytes + excluded.record_bytes
+      """
+    try db.prepared(sql).run([SQLValue.int(tree)] + sums.map(SQLValue.int))
+  }
+
+  func usage(of tree: Int64) throws -> [Int64] {
+    let sql = "SELECT content_bytes, contents, nodes, records, record_bytes FROM usage WHERE tree = ?"
+    return try db.first(sql, .int(tree)) { row in (0..<5).map { row.int($0) } } ?? [0, 0, 0, 0, 0]
   }
 
   func removeAll() throws { try db.run("DELETE FROM leaf") }
