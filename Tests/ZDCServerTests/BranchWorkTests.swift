@@ -21,7 +21,9 @@ import ZDCProtocol
       // The row of the zone is looked up once.
       _ = try transaction.children(of: [top], in: ZoneKey(1), limit: 1)
       let (few, fewSteps) = try SQLiteWork.counted(db) { try transaction.children(of: [top], in: ZoneKey(1), limit: 5) }
-      let (all, allSteps) = try SQLiteWork.counted(db) { try transaction.children(of: [top], in: ZoneKey(1), limit: .max) }
+      let (all, allSteps) = try SQLiteWork.counted(db) {
+        try transaction.children(of: [top], in: ZoneKey(1), limit: .max)
+      }
       let below = try transaction.children(of: all.map(\.leaf.node), in: ZoneKey(1), limit: 7)
       #expect((few.count, all.count, below.count) == (5, 5_000, 1))
       #expect(fewSteps < 500 && allSteps > 5_000, "\(fewSteps) of \(allSteps) steps")
