@@ -73,7 +73,7 @@ import Testing
   @Test func aLostConnectionIsNoticed() throws {
     let (db, other) = (try connection(), try connection())
     let process = try #require(try db.first("SELECT pg_backend_pid()") { $0.int(0) })
-    try other.run("SELECT pg_terminate_backend($1::int4)", .int(process))
+    try other.run("SELECT pg_terminate_backend($1::int4, 60000)", .int(process))
     let error = #expect(throws: PostgresError.self) {
       while true { try db.run("SELECT 1") }
     }

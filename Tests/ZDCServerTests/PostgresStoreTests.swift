@@ -195,9 +195,11 @@ import ZDCProtocol
       let user = account.userID
       for _ in 0..<8 { _ = try await store.read { try $0.user(user) } }
       let db = try PostgresConnection(url)
+      // With a time, which is in ms, this returns when they have ended: until then, calls succeed.
       try db.run(
         """
-        SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+        SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity
+        WHERE datname = current_database() AND pid <> pg_backend_pid()
         """)
       var failures = 0
       while true {
