@@ -46,6 +46,28 @@ struct KeyChangeTests {
     }
   }
 
+  /// - another device rotates the account's keys while this one takes messages over, and again while it does so once more
+  /// => the commit in the inbox is signed with the newest keys
+  @Test("K-18: keys are rotated twice while messages are taken over")
+  func messagesAreTakenOver_withTheNewestKeys() async throws {
+    try await TestWorld.run { world in
+      let pair = try await MessageTests.Pair(world)
+      let (alice, bob) = (pair.alice, pair.bob)
+      let tablet = try await world.device("tablet", account: "bob")
+      try await tablet.sync()
+      try await alice.send("hello", to: bob)
+      try await alice.sync()
+      let again: @Sendable () async throws -> Void = {
+        try await bob.rotateKeys()
+        tablet.network.fail(.before { try await bob.rotateKeys() }, "POST", Routes.commits)
+      }
+      tablet.network.fail(.before(again), "POST", Routes.commits)
+      try await tablet.acceptMessages(of: alice)
+      #expect(tablet.network.hasStruck)
+      #expect(try await tablet.messages(from: alice) == ["alice: hello"])
+    }
+  }
+
   /// - another device rotates the account's keys while this one sends the profile
   @Test("K-18: a profile is signed again") func theProfileIsSet() async throws {
     try await TestWorld.run { world in

@@ -54,13 +54,14 @@ package actor IdentityCheck {
     return session.keys.signGen != generation
   }
 
-  /// Sends a request that is signed with the user's keys. Another device may have rotated them since the last check; the
-  /// request is then made once more.
+  /// Sends a request that is signed with the user's keys. Another device may have rotated them since the last check, and again
+  /// since then; the request is made once more with each generation. The user's own links bound that.
   func signing<T: Sendable>(_ request: @Sendable () async throws -> T) async throws -> T {
-    let generation = session.keys.signGen
-    do { return try await request() } catch let error as ServerError where error.security == .writerNotAuthorized {
-      guard try await hasNewKeys(since: generation) else { throw error }
-      return try await request()
+    while true {
+      let generation = session.keys.signGen
+      do { return try await request() } catch let error as ServerError where error.security == .writerNotAuthorized {
+        guard try await hasNewKeys(since: generation) else { throw error }
+      }
     }
   }
 
