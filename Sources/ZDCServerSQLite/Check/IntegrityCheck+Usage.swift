@@ -1,7 +1,8 @@
 internal import ZDCProtocol
 
 extension IntegrityCheck {
-  /// What the rows of a table are in each tree: bytes of content, contents, live nodes, records, bytes of replaced records.
+  /// For each table, what its rows add to the usage of their tree: bytes of content, contents, live nodes, records, bytes of
+  /// replaced records.
   private static let sums = [
     """
     SELECT z.tree, coalesce(sum(b.length), 0), count(*), 0, 0, 0 FROM blobs b JOIN zones z ON z.id = b.zone

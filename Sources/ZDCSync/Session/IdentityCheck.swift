@@ -55,7 +55,8 @@ package actor IdentityCheck {
   }
 
   /// Sends a request that is signed with the user's keys. Another device may have rotated them since the last check, and again
-  /// since then; the request is made once more with each generation. The user's own links bound that.
+  /// after the next one; the request is made once more with each newer generation. There are no more of them than links in the
+  /// user's chain.
   func signing<T: Sendable>(_ request: @Sendable () async throws -> T) async throws -> T {
     while true {
       let generation = session.keys.signGen
