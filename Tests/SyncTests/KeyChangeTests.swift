@@ -25,17 +25,24 @@ struct KeyChangeTests {
     }
   }
 
+  /// Alice has sent Bob a message, which neither he nor his tablet has accepted.
+  private static func unacceptedMessage(
+    _ world: TestWorld
+  ) async throws -> (alice: TestDevice, bob: TestDevice, tablet: TestDevice) {
+    let pair = try await MessageTests.Pair(world)
+    let tablet = try await world.device("tablet", account: "bob")
+    try await tablet.sync()
+    try await pair.alice.send("hello", to: pair.bob)
+    try await pair.alice.sync()
+    return (pair.alice, pair.bob, tablet)
+  }
+
   /// - another device rotates the account's keys before this one takes messages over, or while it does
   /// => the commit in the inbox is signed again
   @Test("K-18: a device with old keys takes messages over", arguments: [false, true])
   func messagesAreTakenOver(isLate: Bool) async throws {
     try await TestWorld.run { world in
-      let pair = try await MessageTests.Pair(world)
-      let (alice, bob) = (pair.alice, pair.bob)
-      let tablet = try await world.device("tablet", account: "bob")
-      try await tablet.sync()
-      try await alice.send("hello", to: bob)
-      try await alice.sync()
+      let (alice, bob, tablet) = try await Self.unacceptedMessage(world)
       if isLate {
         tablet.network.fail(.before { try await bob.rotateKeys() }, "POST", Routes.commits)
       } else {
@@ -51,12 +58,7 @@ struct KeyChangeTests {
   @Test("K-18: keys are rotated twice while messages are taken over")
   func messagesAreTakenOver_withTheNewestKeys() async throws {
     try await TestWorld.run { world in
-      let pair = try await MessageTests.Pair(world)
-      let (alice, bob) = (pair.alice, pair.bob)
-      let tablet = try await world.device("tablet", account: "bob")
-      try await tablet.sync()
-      try await alice.send("hello", to: bob)
-      try await alice.sync()
+      let (alice, bob, tablet) = try await Self.unacceptedMessage(world)
       let again: @Sendable () async throws -> Void = {
         try await bob.rotateKeys()
         tablet.network.fail(.before { try await bob.rotateKeys() }, "POST", Routes.commits)

@@ -5,7 +5,7 @@ import ZDCServer
 
 @testable import ZDCServerSQLite
 
-/// What a check of a server costs.
+/// The work of `zdc-server check`, in instructions of the database.
 @Suite(.needsFolder) struct CheckWorkTests {
   /// - A server has ten accounts, and another one forty
   /// => the check of the second one runs about four times as many instructions of the database, not sixteen times

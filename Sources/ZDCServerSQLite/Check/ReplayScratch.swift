@@ -1,9 +1,9 @@
 internal import GRDB
 internal import ZDCProtocol
 
-/// What a check has to remember: the live nodes of one zone while its log is replayed, and the usage of all trees. It is in
-/// a dedicated, unnamed database that exists as long as the check. Memory holds a fixed number of its pages, however many
-/// nodes and trees there are.
+/// The intermediate state of a check: the live nodes of one zone while its log is replayed, and the usage of all trees. It is
+/// in a dedicated, unnamed database that exists as long as the check. Memory holds a fixed number of its pages, however
+/// many nodes and trees there are.
 struct ReplayScratch {
   private static let cacheKibibytes = 16 << 10
   private let db: Database
