@@ -13,6 +13,8 @@ package struct NodeIdentity: Sendable {
   package var cloud: NodeRow.RemoteState?
   package var content: NodeRow.RemoteContent?
   package var unused: RecordPrivate?
+  /// The eTag of the content that the cloud has instead, if `content` was queued there and is not sent.
+  package var replaced: String?
 
   /// The identity of a node that the zone does not have yet.
   package init(newIn zone: Int64, nodeID: NodeID, content: NodeRow.RemoteContent?, unused: RecordPrivate?) {
@@ -55,6 +57,7 @@ extension NodeIdentity {
     if let content { Self.append(content, to: &out) }
     out.append(unused != nil)
     if let unused { out.append16(unused.bytes) }
+    out.append16(Array((replaced ?? "").utf8))
     return out.bytes
   }
 
@@ -68,6 +71,8 @@ extension NodeIdentity {
     cloud = try reader.readBool() ? try Self.readCloud(&reader) : nil
     content = try reader.readBool() ? try Self.readContent(&reader) : nil
     unused = try reader.readBool() ? try RecordPrivate(Array(try reader.readVariable16()), hasContent: false) : nil
+    let eTag = try reader.remaining > 0 ? Array(reader.readVariable16()) : []
+    replaced = eTag.isEmpty ? nil : String(decoding: eTag, as: UTF8.self)
   }
 
   private static func append(_ cloud: NodeRow.RemoteState, to out: inout ByteWriter) {

@@ -301,7 +301,9 @@ package struct ChangeApplier {
     if try isChangedHere(before) { row.unused?.isRead = before.unused?.isRead ?? false }
     try outgoing.note(row, of: zoneRow)
     if row.key != before.key { try places.retagChildren(of: row) }
-    let localMoves = try transaction.operations.operations(node: row.id).filter { $0.kind == .move }
+    // The request in flight of another zone, to which the node moves, has moves of its own.
+    let localMoves = try transaction.operations.operations(node: row.id)
+      .filter { $0.kind == .move && $0.zone == row.zone }
     if change.moved || localMoves.isEmpty {
       // A committed move takes precedence over a queued one.
       for operation in localMoves { try transaction.operations.delete(id: operation.id) }

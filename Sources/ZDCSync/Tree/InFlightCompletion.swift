@@ -41,6 +41,7 @@ struct InFlightCompletion {
     // The node moves from another zone, and its row has returned there for now.
     guard var copy = try transaction.moves.copy(row: row.id), copy.isHeld, copy.copyZone == zone else { return }
     copy.other.cloud = state(facts, receivedMs)
+    copy.other.replaced = nil
     copy.other.keyGen = facts.keyGen
     if let rekeyed = facts.rekeyed { (copy.other.key, copy.other.historyWrap) = rekeyed }
     if let content = facts.content { copy.other.content = self.content(content, receivedMs) }

@@ -115,13 +115,14 @@ struct ZoneCrossing {
 
   private func hold(_ before: MovedCopy, _ current: NodeRow) throws {
     var (copy, row) = (before, current)
+    (copy.other, copy.isHeld) = (current.identity, true)
     // It belongs to the copy. When the move resumes, what is newest then is queued again.
-    if let carried = try QueuedRestoration(current, transaction)?.operation, carried.state != .inFlight {
-      try operations.delete(id: carried.id)
+    if let carried = try QueuedRestoration(current, transaction)?.operation {
+      copy.other.replaced = carried.baseETag
+      if carried.state != .inFlight { try operations.delete(id: carried.id) }
     }
     row.identity = before.other
     try store(&row)
-    (copy.other, copy.isHeld) = (current.identity, true)
     try moves.insert(copy)
     let parent = try row.parent.flatMap { try nodes.node(id: $0) }
     let isCrossing = parent?.zone != row.zone
@@ -272,10 +273,11 @@ private struct CrossingStart {
   /// Content that was put at the old place replaces that of a copy that is in the cloud already, unless the copy gets other
   /// content first. This device has not read the copy's changes while the row was at its old place.
   private mutating func carryContent(of row: NodeRow, over held: MovedCopy) throws {
-    guard row.isUploaded, row.nodeID == held.copyID, let copied = held.other.content?.content,
-      row.content?.content.blobID != copied.blobID
-    else { return }
-    records.append(try QueuedRestoration.queue(for: row, over: copied.eTag, at: session.now(), transaction))
+    guard row.isUploaded, row.nodeID == held.copyID, let copied = held.other.content?.content else { return }
+    let isCarried = held.other.replaced != nil || row.content?.content.blobID != copied.blobID
+    guard isCarried else { return }
+    let replaced = held.other.replaced ?? copied.eTag
+    records.append(try QueuedRestoration.queue(for: row, over: replaced, at: session.now(), transaction))
   }
 
   private mutating func note(_ before: NodeRow, _ cloud: NodeRow.RemoteState, copyID: NodeID) throws {
