@@ -81,9 +81,11 @@ struct NodeVersionTests {
     }
   }
 
-  /// - the node is renamed by another device before the restoration is sent: both hold
+  /// - the node is renamed, or gets a child, by another device before the restoration is sent: both hold
   /// - its content is changed: that content stays, and the journal has an entry
-  @Test(arguments: [false, true]) func anotherDeviceWasFaster(changesContent: Bool) async throws {
+  /// - the node is also renamed here: that holds in both cases
+  @Test(arguments: [false, true], [false, true])
+  func anotherDeviceWasFaster(changesContent: Bool, isRenamedHere: Bool) async throws {
     try await TestWorld.run { world in
       let (a, b) = (try await world.device("A"), try await world.device("B"))
       try await a.create("/n", "one")
@@ -91,10 +93,18 @@ struct NodeVersionTests {
       try await a.edit("/n", "two")
       try await world.settle(a, b)
       try await Self.restore(try #require(try await Self.versions("/n", b).first), b)
-      if changesContent { try await a.edit("/n", "three") } else { try await a.rename("/n", to: "m") }
+      if isRenamedHere { try await b.rename("/n", to: "here") }
+      if changesContent {
+        try await a.edit("/n", "three")
+      } else if isRenamedHere {
+        try await a.create("/n/below")
+      } else {
+        try await a.rename("/n", to: "m")
+      }
       try await a.sync()
       try await world.settle(a, b)
-      let (path, text) = changesContent ? ("/n", "three") : ("/m", "one")
+      let text = changesContent ? "three" : "one"
+      let path = isRenamedHere ? "/here" : changesContent ? "/n" : "/m"
       for device in [a, b] {
         #expect(try await device.content(of: path)?.data == Data(text.utf8))
         #expect(try await device.queueCount() == 0)

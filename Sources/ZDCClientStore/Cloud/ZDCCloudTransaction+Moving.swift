@@ -140,7 +140,8 @@ extension ZDCCloudTransaction {
   /// when it is sent.
   func queueRecord(_ kind: OperationRow.Kind, _ row: NodeRow) throws -> OperationRow {
     let earlier = try operations.operations(node: row.id).filter(\.kind.isRecord)
-    let waiting = earlier.last { $0.state != .inFlight }
+    // A restoration of content ends if another device puts content. Other changes of the record do not.
+    let waiting = earlier.last { $0.state != .inFlight && !$0.isRestoration }
     if var waiting {
       // A queued change of the record alone becomes the move.
       if waiting.kind == .modify, kind == .move {

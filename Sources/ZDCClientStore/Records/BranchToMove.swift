@@ -27,6 +27,19 @@ package struct BranchToMove {
     }
   }
 
+  /// Whether a node gets earlier content again that has not been sent. A copy can only have content that its node has in
+  /// the cloud now.
+  package var isRestoring: Bool {
+    get throws {
+      try has(
+        """
+        EXISTS (
+          SELECT 1 FROM zdc_operation o
+          WHERE o.node = n.id AND o.zone = n.zone AND o.kind = \(OperationRow.Kind.modify.rawValue) AND o.resend IS NOT NULL)
+        """)
+    }
+  }
+
   /// Whether a node's newest version cannot be opened. Nodes that are only shown under another name can move.
   package var isUnreadable: Bool {
     get throws {

@@ -65,6 +65,12 @@ package final class MoveStore: TransactionCache {
     isKnownEmpty = nil
   }
 
+  package func isCrossing(_ node: Int64) throws -> Bool {
+    if try isEmpty { return false }
+    let statement = try db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM zdc_crossing WHERE node = ?)")
+    return try Bool.fetchOne(statement, arguments: [node]) ?? false
+  }
+
   /// Returns the rows of a zone that are to move to another one, the oldest first; those of all zones without one.
   package func crossings(from zone: Int64? = nil) throws -> [Int64] {
     if try isEmpty { return [] }

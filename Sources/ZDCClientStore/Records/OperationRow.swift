@@ -77,6 +77,8 @@ package struct OperationRow: Sendable, Hashable {
   package var createdMs: UInt64
   /// The version of the record, or of the content, that the server has lost; nil for what the app queued.
   package var resend: UInt64?
+  /// Whether it makes earlier content, which the server still has, the newest one.
+  package var isRestoration: Bool { kind == .modify && resend != nil }
   /// changeList: the wanted state.
   package var listChange: ListChange?
   /// deliver: the user who gets the message.

@@ -146,6 +146,9 @@ struct MoveTakeOver {
   private func moveQueue(of row: NodeRow, wanted: ZDCTreesystemPath, before: NodeRow) throws {
     let crossing = ZoneCrossing(session: session, transaction: transaction)
     let isMoving = try transaction.operations.operations(node: row.id).contains { $0.kind == .move }
+    if try QueuedRestoration(before, transaction) != nil {
+      try transaction.record(.cloudWon, row) { $0.mine.eTag = before.content?.content.eTag }
+    }
     try crossing.requeueContent(of: row)
     _ = try crossing.requeueRecord(of: row, as: nil)
     try transaction.moves.setCrossing(row.id, false)

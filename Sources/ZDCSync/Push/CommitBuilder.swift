@@ -85,7 +85,7 @@ package struct CommitBuilder {
     _ id: Int64, content: SuppliedContent?, done: [Int64], isNameTaken: Bool
   ) throws -> PutResult {
     // A node that moves to another zone may be back in its old one.
-    guard let row = try nodes.node(id: id), row.zone == zoneRow.id else { return .later }
+    guard let row = try node(id: id), row.zone == zoneRow.id else { return .later }
     if row.nodeID == zoneRow.zone.root { return try putRoot(row, content: content, done: done) }
     guard let parent = try row.parent.flatMap({ try nodes.parent(id: $0) }) else { return .later }
     let isParentThere = try parents[parent.nodeID] != nil || leaves.leaf(parent.nodeID) != nil
@@ -126,6 +126,15 @@ package struct CommitBuilder {
       let tree = try transaction.zones.zone(id: copy.zone)?.zone.tree
     else { return nil }
     return AttachedContent(tree: tree, node: copy.node, blob: content.blobID)
+  }
+
+  /// Returns the node's row. A node that is to move to another zone is put at the place that it has in this one.
+  private func node(id: Int64) throws -> NodeRow? {
+    guard var row = try nodes.node(id: id) else { return nil }
+    guard let cloud = row.cloud, try transaction.moves.isCrossing(id) else { return row }
+    row.parent = try nodes.parent(zone: row.zone, nodeID: cloud.parent)?.id
+    (row.name, row.nameTag) = (cloud.name, cloud.nameTag)
+    return row
   }
 
   private mutating func add(_ content: SuppliedContent?, of record: NodeRecord) {

@@ -62,8 +62,10 @@ struct PushStager {
   ) throws {
     guard let node = step.node else { return }
     // The app may have reverted a change since, so use only operations that are still queued.
-    let alive = try step.operations.compactMap { try transaction.operations.operation(id: $0.id) }
+    var alive = try step.operations.compactMap { try transaction.operations.operation(id: $0.id) }
       .filter { $0.state == .pending && !held.contains($0.id) }
+    // Everything else goes to the zone that the node moves to.
+    if try transaction.moves.isCrossing(node) { alive = alive.filter(\.isRestoration) }
     let records = alive.filter { $0.kind != .putData }.map(\.id)
     guard records.allSatisfy({ isFree($0, included, own: records) }) else {
       return try storeWaiting(alive, included, own: records)

@@ -11,8 +11,7 @@ package struct QueuedRestoration {
   /// Returns nil if none is queued for the node in its zone.
   package init?(_ row: NodeRow, _ transaction: ZDCReadTransaction) throws {
     let queued = try transaction.operations.operations(node: row.id)
-    guard let operation = queued.first(where: { $0.kind == .modify && $0.resend != nil && $0.zone == row.zone })
-    else { return nil }
+    guard let operation = queued.first(where: { $0.isRestoration && $0.zone == row.zone }) else { return nil }
     self.operation = operation
   }
 

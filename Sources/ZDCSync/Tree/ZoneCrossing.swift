@@ -58,6 +58,8 @@ struct ZoneCrossing {
     guard !queued.isEmpty else { return try queueRecord(of: row, as: kind) }
     var first = queued.removeFirst()
     for operation in queued { try operations.delete(id: operation.id) }
+    // Carried content of a copy. It is queued again when it is known what the copy needs.
+    if first.isRestoration { (first.resend, first.baseETag) = (nil, nil) }
     (first.zone, first.nodeID, first.kind) = (row.zone, row.nodeID, kind)
     (first.reason, first.reasonDetail, first.notBeforeMs) = (.ready, nil, 0)
     try operations.update(first)

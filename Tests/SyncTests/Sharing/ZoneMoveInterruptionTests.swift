@@ -69,4 +69,77 @@ struct ZoneMoveInterruptionTests {
       }
     }
   }
+
+  enum OldPlaceChange: CaseIterable, Sendable {
+    case none, sibling, rename, edit
+    /// The server no longer keeps the earlier content.
+    case release
+  }
+
+  /// - Alice restores an earlier content, and moves the node to her list before that is sent
+  /// - before the restoration or the copies are sent, another device changes the old place
+  /// => the node has the restored content, unless other content came first or it is gone, which the journal says
+  @Test(arguments: [("/folder/a", 1), ("/folder", 1), ("/folder/a", 2), ("/folder", 2)], OldPlaceChange.allCases)
+  func restoredContent(of node: (path: String, commit: Int), change: OldPlaceChange) async throws {
+    let (path, number) = node
+    try await TestWorld.run { world in
+      let moving = try await Moving(world)
+      let (alice, second) = (moving.alice, try await world.device("second"))
+      let before = try #require(try await alice.content(of: path)?.data)
+      try await alice.edit(path, "newer")
+      try await TestWorld.settle([alice, second])
+      try await Self.restoreEarlier(path, alice)
+      try await alice.move("/folder", to: "/list/moved")
+      alice.network.fail(
+        .before {
+          try await second.sync()
+          switch change {
+          case .none: return
+          case .sibling: try await second.create("/folder/new", "sibling")
+          case .rename: try await second.rename("/folder/d", to: "renamed")
+          case .edit: try await second.edit(path, "edited")
+          case .release: return try await world.releaseKeptContent()
+          }
+          try await second.push()
+        }, "POST", Routes.commits, occurrence: number)
+      try await moving.expectEqual(second)
+      let new = path.replacingOccurrences(of: "/folder", with: "/list/moved")
+      let content = try await second.content(of: new)?.data
+      let isReplaced = change == .edit || (change == .release && number == 1)
+      #expect(content == (isReplaced ? Data((change == .edit ? "edited" : "newer").utf8) : before))
+      let journal = try await alice.write { _, cloud in cloud.mergeJournal() }
+      #expect(journal.contains { $0.kind == .cloudWon } == (isReplaced && number == 1), "\(journal)")
+    }
+  }
+
+  /// - Alice restores an earlier content on one device, and moves the node on another one
+  /// => the node has the content that it was moved with, and the journal names the other
+  @Test func movedByAnotherDevice() async throws {
+    try await TestWorld.run { world in
+      let moving = try await Moving(world)
+      let (alice, second) = (moving.alice, try await world.device("second"))
+      try await alice.edit("/folder/a", "newer")
+      try await TestWorld.settle([alice, second])
+      try await Self.restoreEarlier("/folder/a", second)
+      try await alice.move("/folder", to: "/list/moved")
+      try await alice.sync()
+      try await moving.expectEqual(second)
+      #expect(try await second.content(of: "/list/moved/a")?.data == Data("newer".utf8))
+      let journal = try await second.write { _, cloud in cloud.mergeJournal() }
+      #expect(journal.map(\.kind) == [.cloudWon])
+    }
+  }
+
+  private static func restoreEarlier(_ path: String, _ device: TestDevice) async throws {
+    let (node, user) = (try await device.node(path), try device.localUserID)
+    let versions = try await device.syncManager.versions(ofNodeID: node.uuid, localUserID: user)
+    _ = try await device.syncManager.restore(try #require(versions.first), localUserID: user)
+  }
+}
+
+extension TestWorld {
+  fileprivate func releaseKeptContent() async throws {
+    clock.advance(by: .seconds(31 * 24 * 3_600))
+    try await server.collect()
+  }
 }
