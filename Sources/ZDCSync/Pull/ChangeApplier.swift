@@ -233,10 +233,15 @@ package struct ChangeApplier {
     transaction.signal(.queue(localUser: session.localUser))
   }
 
-  /// Whether a change of a message's state is queued.
+  /// Whether a change of the node's burn date, or of a message's state, is queued.
   private func isChangedHere(_ row: NodeRow) throws -> Bool {
-    guard MessageGaps.concern(zoneRow) else { return false }
-    return try transaction.operations.operations(node: row.id).contains { $0.kind == .modify }
+    try transaction.operations.operations(node: row.id)
+      .contains { $0.kind == .modify && !$0.isRestoration && $0.zone == row.zone }
+  }
+
+  private func keepChanges(of before: NodeRow, in row: inout NodeRow) {
+    row.burnMs = before.burnMs
+    if MessageGaps.concern(zoneRow) { row.unused?.isRead = before.unused?.isRead ?? false }
   }
 
   private var outgoing: OutgoingMessages { OutgoingMessages(session: session, transaction: transaction) }
@@ -298,7 +303,7 @@ package struct ChangeApplier {
     absorb(opened, item, into: &row)
     if try keepRestored(&row, before: before) { change.data = false }
     try outgoing.keepServed(&row, before: before, of: zoneRow)
-    if try isChangedHere(before) { row.unused?.isRead = before.unused?.isRead ?? false }
+    if try isChangedHere(before) { keepChanges(of: before, in: &row) }
     try outgoing.note(row, of: zoneRow)
     if row.key != before.key { try places.retagChildren(of: row) }
     // The request in flight of another zone, to which the node moves, has moves of its own.

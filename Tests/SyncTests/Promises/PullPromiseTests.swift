@@ -75,6 +75,32 @@ import ZeroDarkCloudTesting
     }
   }
 
+  /// - A changes a burn date, and B the content, the name, or both before that is sent
+  /// => both hold
+  @Test func recordChangedHere_contentOrNameElsewhere() async throws {
+    try await TestWorld.run { world in
+      let (a, b) = (try await world.device("A"), try await world.device("B"))
+      let date = Date(timeIntervalSince1970: 4_000_000_000)
+      for number in 1...3 {
+        try await a.create("/f\(number)", "1")
+        try await world.settle(a, b)
+        try await a.write { _, cloud in
+          var node = try #require(cloud.node(path: ZDCTreesystemPath(pathComponents: ["f\(number)"])))
+          node.burnDate = date
+          try cloud.modifyNode(node)
+        }
+        if number != 2 { try await b.edit("/f\(number)", "2") }
+        if number > 1 { try await b.rename("/f\(number)", to: "g\(number)") }
+        try await b.push()
+        try await world.settle(a, b)
+        for device in [a, b] {
+          let node = try await device.node(number > 1 ? "/g\(number)" : "/f\(number)")
+          #expect(node.burnDate == date, "\(number)")
+        }
+      }
+    }
+  }
+
   @Test func movedAndRenamedTogether_isOneCall() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
