@@ -30,11 +30,15 @@ struct Mounting {
     return try rank(of: row, target) < rank(of: current, target)
   }
 
-  /// The user's own graft precedes a pointer in the tree that the branch belongs to, which is the owner's place for it. That
-  /// one precedes a pointer in another tree.
-  private func rank(of row: NodeRow, _ target: PointerTarget) throws -> Int {
-    if try isGraft(row, target) { return 0 }
-    return try transaction.zones.zone(id: row.zone)?.zone.tree == target.zone.tree ? 1 : 2
+  /// Smaller ranks precede. A rank does not change while the pointer is there, so all devices choose the same one.
+  ///
+  /// The user's own graft is the first. It is followed by the owner's pointers: the one that the split has left, and one that
+  /// takes its place in the tree's trunk. Members of a branch alone can put only the others, whatever IDs they choose.
+  private func rank(of row: NodeRow, _ target: PointerTarget) throws -> (kind: Int, place: ZoneID, node: NodeID) {
+    guard let place = try transaction.zones.zone(id: row.zone) else { return (4, target.zone, row.nodeID) }
+    let isSameTree = place.zone.tree == target.zone.tree
+    let isOfOwner = [try isGraft(row, target), isSameTree && row.nodeID == target.node, isSameTree && place.isTrunk]
+    return (isOfOwner.firstIndex(of: true) ?? (isSameTree ? 3 : 4), place.zone, row.nodeID)
   }
 
   private func zone(_ target: PointerTarget, _ row: NodeRow) throws -> ZoneRow? {
@@ -76,7 +80,7 @@ struct Mounting {
   /// Returns the pointer that this device has in whose place a zone is to be shown; nil if it is shown already.
   func pointer(to zone: ZoneRow) throws -> NodeRow? {
     guard try transaction.mounts.pointer(ofZone: zone.id) == nil else { return nil }
-    var best: (pointer: NodeRow, rank: Int)?
+    var best: (pointer: NodeRow, rank: (Int, ZoneID, NodeID))?
     for other in try transaction.zones.zones(localUser: session.localUser) where other.appTreeID == zone.appTreeID {
       for row in try transaction.nodes.pointers(zone: other.id) {
         guard let target = row.pointer, target.zone == zone.zone, try self.zone(for: row) == zone.id else { continue }
