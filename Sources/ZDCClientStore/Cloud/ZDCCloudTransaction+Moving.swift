@@ -140,8 +140,12 @@ extension ZDCCloudTransaction {
   /// when it is sent.
   func queueRecord(_ kind: OperationRow.Kind, _ row: NodeRow) throws -> OperationRow {
     let earlier = try operations.operations(node: row.id).filter(\.kind.isRecord)
-    // A restoration of content ends if another device puts content. Other changes of the record do not.
-    let waiting = earlier.last { $0.state != .inFlight && !$0.isRestoration }
+    // A restoration of content ends if another device puts content. Other changes of the record do not. A record with old
+    // content goes to the node's old zone.
+    let isCrossing = try transaction.moves.isCrossing(row.id)
+    let waiting = earlier.last {
+      $0.state != .inFlight && !$0.isRestoration && !(isCrossing && $0.namesOldContent)
+    }
     if var waiting {
       // A queued change of the record alone becomes the move.
       if waiting.kind == .modify, kind == .move {

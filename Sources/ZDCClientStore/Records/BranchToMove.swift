@@ -27,15 +27,15 @@ package struct BranchToMove {
     }
   }
 
-  /// Whether a node gets earlier content again that has not been sent. A copy can only have content that its node has in
-  /// the cloud now.
-  package var isRestoring: Bool {
+  /// Whether a record is queued that names old content (``OperationRow/namesOldContent``). A copy can only have content that its
+  /// node has in the cloud now.
+  package var namesOldContent: Bool {
     get throws {
       try has(
         """
         EXISTS (
           SELECT 1 FROM zdc_operation o
-          WHERE o.node = n.id AND o.zone = n.zone AND o.kind = \(OperationRow.Kind.modify.rawValue) AND o.resend IS NOT NULL)
+          WHERE o.node = n.id AND o.zone = n.zone AND o.kind <> \(OperationRow.Kind.putData.rawValue) AND o.resend IS NOT NULL)
         """)
     }
   }

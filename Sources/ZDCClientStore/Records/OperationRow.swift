@@ -79,6 +79,9 @@ package struct OperationRow: Sendable, Hashable {
   package var resend: UInt64?
   /// Whether it makes earlier content, which the server still has, the newest one.
   package var isRestoration: Bool { kind == .modify && resend != nil }
+  /// Whether its record may name content that the server has for this node only: of an earlier version, of a deleted node,
+  /// or from before the server lost the record.
+  package var namesOldContent: Bool { kind != .putData && resend != nil }
   /// changeList: the wanted state.
   package var listChange: ListChange?
   /// deliver: the user who gets the message.

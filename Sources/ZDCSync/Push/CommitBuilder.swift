@@ -128,12 +128,13 @@ package struct CommitBuilder {
     return AttachedContent(tree: tree, node: copy.node, blob: content.blobID)
   }
 
-  /// Returns the node's row. A node that is to move to another zone is put at the place that it has in this one.
+  /// Returns the node's row. A node that is to move to another zone is put at the place that it has in this one, or at the top
+  /// if it has none.
   private func node(id: Int64) throws -> NodeRow? {
     guard var row = try nodes.node(id: id) else { return nil }
-    guard let cloud = row.cloud, try transaction.moves.isCrossing(id) else { return row }
-    row.parent = try nodes.parent(zone: row.zone, nodeID: cloud.parent)?.id
-    (row.name, row.nameTag) = (cloud.name, cloud.nameTag)
+    guard try transaction.moves.isCrossing(id) else { return row }
+    row.parent = try nodes.parent(zone: row.zone, nodeID: row.cloud?.parent ?? zoneRow.zone.root)?.id
+    if let cloud = row.cloud { (row.name, row.nameTag) = (cloud.name, cloud.nameTag) }
     return row
   }
 

@@ -39,7 +39,7 @@ struct CrossingPlan {
     let branch = BranchToMove(transaction, top: top)
     let obstacle = try branch.obstacle
     if obstacle == .sharing || obstacle == .moving { return .waits(.waitingForOperation) }
-    if try branch.isRestoring { return .waits(.waitingForOperation) }
+    if try branch.namesOldContent { return .waits(.waitingForOperation) }
     if try branch.isUnread { return .waits(.notPulledYet) }
     if try branch.isUnreadable { return .waits(.unreadable) }
     let mayMove = writesFreely(zone) && writesFreely(destination) && !destination.isClosed && parent.pointer == nil

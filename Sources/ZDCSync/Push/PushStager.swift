@@ -65,7 +65,7 @@ struct PushStager {
     var alive = try step.operations.compactMap { try transaction.operations.operation(id: $0.id) }
       .filter { $0.state == .pending && !held.contains($0.id) }
     // Everything else goes to the zone that the node moves to.
-    if try transaction.moves.isCrossing(node) { alive = alive.filter(\.isRestoration) }
+    if try transaction.moves.isCrossing(node) { alive = alive.filter(\.namesOldContent) }
     let records = alive.filter { $0.kind != .putData }.map(\.id)
     guard records.allSatisfy({ isFree($0, included, own: records) }) else {
       return try storeWaiting(alive, included, own: records)

@@ -130,6 +130,26 @@ struct ZoneMoveInterruptionTests {
     }
   }
 
+  /// - Alice restores a deleted node, and moves it, or the folder that it is in, to her list before that is sent
+  /// => it has its content there, with all below it
+  @Test(arguments: [("/folder/a", "/folder/a"), ("/folder/a", "/folder"), ("/folder", "/folder")])
+  func restoredFromTheTrash(deleted: String, moved: String) async throws {
+    try await TestWorld.run { world in
+      let moving = try await Moving(world)
+      let (alice, second) = (moving.alice, try await world.device("second"))
+      let before = try await alice.branch(moved)
+      try await alice.delete(deleted)
+      try await TestWorld.settle([alice, second])
+      let user = try alice.localUserID
+      let trash = try await alice.syncManager.deletedNodes(localUserID: user)
+      _ = try await alice.syncManager.restore(try #require(trash.first), intoFolderID: nil, localUserID: user)
+      try await alice.move(moved, to: "/list/moved")
+      try await moving.expectEqual(second)
+      #expect(try await second.branch("/list/moved") == before)
+      #expect(try await second.branch(moved) == nil)
+    }
+  }
+
   private static func restoreEarlier(_ path: String, _ device: TestDevice) async throws {
     let (node, user) = (try await device.node(path), try device.localUserID)
     let versions = try await device.syncManager.versions(ofNodeID: node.uuid, localUserID: user)
