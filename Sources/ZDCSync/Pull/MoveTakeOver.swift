@@ -161,6 +161,12 @@ struct MoveTakeOver {
     for id in moved {
       guard let parent = try nodes.node(id: id) else { continue }
       for child in try nodes.children(of: id) where child.zone == zone && !child.isUploaded {
+        if try BranchToMove(transaction, top: child).namesOldContent {
+          // It is restored in this zone first: the server has the content for its node here only.
+          try transaction.moves.setCrossing(child.id, true)
+          _ = try crossing.queueRecord(of: child, as: .move)
+          continue
+        }
         for var row in try nodes.subtree(of: child.id) where row.zone == zone && !row.isUploaded {
           row.identity = NodeIdentity(newIn: parent.zone, nodeID: .random(), content: nil, unused: row.unused)
           try crossing.store(&row)

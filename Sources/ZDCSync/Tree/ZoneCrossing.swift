@@ -66,7 +66,7 @@ struct ZoneCrossing {
     return first.id
   }
 
-  private func queueRecord(of row: NodeRow, as kind: OperationRow.Kind) throws -> Int64 {
+  func queueRecord(of row: NodeRow, as kind: OperationRow.Kind) throws -> Int64 {
     var operation = OperationRow(
       uuid: UUIDv7.make(atMs: session.now()), zone: row.zone, kind: kind, node: row.id, nodeUUID: row.uuid,
       nodeID: row.nodeID, createdMs: session.now())

@@ -150,6 +150,25 @@ struct ZoneMoveInterruptionTests {
     }
   }
 
+  /// - a device restores a deleted node, and before that is sent, another one moves the folder that it is in
+  /// => it is in the moved folder, with its content and all below it
+  @Test func theFolderOfARestoredNodeIsMovedByAnotherDevice() async throws {
+    try await TestWorld.run { world in
+      let moving = try await Moving(world)
+      let (alice, second) = (moving.alice, try await world.device("second"))
+      let before = try await alice.branch("/folder")
+      try await alice.delete("/folder/a")
+      try await TestWorld.settle([alice, second])
+      let user = try second.localUserID
+      let trash = try await second.syncManager.deletedNodes(localUserID: user)
+      _ = try await second.syncManager.restore(try #require(trash.first), intoFolderID: nil, localUserID: user)
+      try await alice.move("/folder", to: "/list/moved")
+      try await alice.sync()
+      try await moving.expectEqual(second)
+      #expect(try await second.branch("/list/moved") == before)
+    }
+  }
+
   private static func restoreEarlier(_ path: String, _ device: TestDevice) async throws {
     let (node, user) = (try await device.node(path), try device.localUserID)
     let versions = try await device.syncManager.versions(ofNodeID: node.uuid, localUserID: user)
