@@ -44,17 +44,17 @@ extension PeopleHistory {
   ) async throws {
     let users = recipients.map { people[$0][0] }
     var node: ZDCNode?
-    await attempt("sends \(text.prefix(12)) to \(users.map(\.name))", device) {
+    await log.attempt("sends \(text.prefix(12)) to \(users.map(\.name))", device) {
       node = try await device.send(text, toAll: users, after: operations)
     }
     guard let node else { return }
-    messages.sent(try SentMessage(node, text, from: person, try device.userID, to: recipients))
+    model.messages.sent(try SentMessage(node, text, from: person, try device.userID, to: recipients))
   }
 
   private mutating func mark(_ device: TestDevice) async throws {
     guard let message = try await device.messageNodes(.inbox).randomElement(using: &numbers) else { return }
     let isRead = pick(0...2) > 0
-    await attempt("marks \(message.cloudID) as \(isRead ? "read" : "unread")", device) {
+    await log.attempt("marks \(message.cloudID) as \(isRead ? "read" : "unread")", device) {
       try await device.write { _, cloud in _ = try cloud.markAsRead(message, isRead) }
     }
   }
@@ -62,41 +62,32 @@ extension PeopleHistory {
   private mutating func deleteMessage(_ device: TestDevice, of person: Int) async throws {
     guard let message = try await device.messageNodes(.inbox).randomElement(using: &numbers) else { return }
     let what = "deletes the message \(message.cloudID)"
-    await attempt(what, device) { try await device.write { _, cloud in _ = try cloud.delete(message) } }
-    if isDone(what, device) { messages.deleted(message.cloudID, by: person) }
+    let isDone = await log.attempt(what, device) {
+      try await device.write { _, cloud in _ = try cloud.delete(message) }
+    }
+    if isDone { model.messages.deleted(message.cloudID, by: person) }
   }
 
   private mutating func burn(_ device: TestDevice) async throws {
     guard let message = try await device.messageNodes(.outbox).randomElement(using: &numbers) else { return }
-    let what = "burns \(message.cloudID)"
-    await attempt(what, device) { try await device.burn(message) }
-    if isDone(what, device) { messages.burned(message.cloudID) }
+    let isDone = await log.attempt("burns \(message.cloudID)", device) { try await device.burn(message) }
+    if isDone { model.messages.burned(message.cloudID) }
   }
 
   /// Blocks a sender until later, and deletes what waits in the mailbox.
   private mutating func block(_ device: TestDevice, of person: Int) async throws {
     let sender = people[other(than: person)][0]
     guard pick(0...1) == 0 else {
-      return await attempt("accepts messages of \(sender.name)", device) { try await device.acceptMessages(of: sender) }
+      await log.attempt("accepts messages of \(sender.name)", device) { try await device.acceptMessages(of: sender) }
+      return
     }
     let kept = Set(try await device.received().keys)
     let (user, own) = (try sender.localUserID, try device.localUserID)
-    if let number = people.firstIndex(where: { $0[0] === sender }) {
-      messages.declined(from: number, by: person, except: kept)
+    if let number = people.person(of: sender) {
+      model.messages.declined(from: number, by: person, except: kept)
     }
-    await attempt("blocks \(sender.name)", device) {
+    await log.attempt("blocks \(sender.name)", device) {
       try await device.syncManager.declineMessages(fromUserID: user, isBlocking: true, forLocalUserID: own)
-    }
-  }
-
-  /// Lets all people take messages of all others again.
-  func unblockAll() async throws {
-    for (person, devices) in people.enumerated() {
-      for device in devices {
-        for (other, others) in people.enumerated() where other != person {
-          try await device.acceptMessages(of: others[0])
-        }
-      }
     }
   }
 }

@@ -38,16 +38,15 @@ extension PeopleHistory {
 
   mutating func create(_ device: TestDevice, of person: Int, below parent: String) async throws {
     let (path, text) = ("\(parent)/\(name())", token())
-    let what = "creates \(path) \(text)"
-    await attempt(what, device) { try await device.create(path, text) }
-    guard isDone(what, device) else { return }
+    let isDone = await log.attempt("creates \(path) \(text)", device) { try await device.create(path, text) }
+    guard isDone else { return }
     let node = try await device.node(path)
     try wrote(text, node, device, person, isCreation: true)
-    model.placed(node.cloudID, below: try await device.node(parent).cloudID)
+    model.placed(node, below: try await device.node(parent))
   }
 
   private mutating func edit(_ device: TestDevice, of person: Int) async throws {
-    await attempt("downloads", device) { try await device.download() }
+    await log.attempt("downloads", device) { try await device.download() }
     guard let path = try await anyInnerPath(device) else { return }
     try await edit(device, of: person, path)
   }
@@ -56,28 +55,25 @@ extension PeopleHistory {
     let text = token()
     let before = try await device.content(of: path).map { String(decoding: $0.data, as: UTF8.self) } ?? ""
     let node = try await device.node(path)
-    let what = "edits \(path) \(text)"
-    await attempt(what, device) { try await device.edit(path, before + "\n" + text) }
-    if isDone(what, device) { try wrote(text, node, device, person, isCreation: false) }
+    let isDone = await log.attempt("edits \(path) \(text)", device) {
+      try await device.edit(path, before + "\n" + text)
+    }
+    if isDone { try wrote(text, node, device, person, isCreation: false) }
   }
 
   private mutating func wrote(
     _ token: String, _ node: ZDCNode, _ device: TestDevice, _ person: Int, isCreation: Bool
   ) throws {
-    model.wrote(token, cloudID: node.cloudID)
-    texts[token] = WrittenText(
+    let text = WrittenText(
       device: device.name, writer: person, position: try AccessModel.position(of: world.server),
-      isCreation: isCreation, owners: [try owner(of: node) ?? person])
-  }
-
-  func owner(of node: ZDCNode) throws -> Int? {
-    try people.firstIndex { try $0[0].localUserID == node.anchor?.userID }
+      isCreation: isCreation, owners: [try people.owner(of: node) ?? person])
+    model.wrote(token, text, into: node)
   }
 
   private mutating func rename(_ device: TestDevice) async throws {
     guard let path = try await anyInnerPath(device) else { return }
     let name = name()
-    await attempt("renames \(path) \(name)", device) { try await device.rename(path, to: name) }
+    await log.attempt("renames \(path) \(name)", device) { try await device.rename(path, to: name) }
   }
 
   private mutating func move(_ device: TestDevice) async throws {
@@ -97,16 +93,10 @@ extension PeopleHistory {
     let target = "\(parent)/\(name())"
     let (above, node) = (try await device.node(parent), try await device.node(path))
     let moved = Set(try await device.subtree(path).ids)
-    let what = "moves \(path) \(target)"
-    await attempt(what, device) { try await device.move(path, to: target) }
-    guard isDone(what, device) else { return }
-    model.placed(node.cloudID, below: above.cloudID)
-    guard let owner = try owner(of: above) ?? person(of: device) else { return }
-    for token in model.tokens where model.isWritten(token, into: moved) { texts[token]?.owners.insert(owner) }
-  }
-
-  private func person(of device: TestDevice) -> Int? {
-    people.firstIndex { $0.contains { $0 === device } }
+    let isDone = await log.attempt("moves \(path) \(target)", device) { try await device.move(path, to: target) }
+    guard isDone else { return }
+    model.placed(node, below: above)
+    if let owner = try people.owner(of: above) ?? people.person(of: device) { model.moved(moved, to: owner) }
   }
 
   private mutating func delete(_ device: TestDevice) async throws {
@@ -116,15 +106,15 @@ extension PeopleHistory {
 
   private mutating func delete(_ device: TestDevice, _ path: String) async throws {
     let (ids, texts) = try await device.subtree(path)
-    await attempt("deletes \(path)", device) { try await device.delete(path) }
-    model.delete(ids, texts: texts)
+    await log.attempt("deletes \(path)", device) { try await device.delete(path) }
+    model.deleted(ids, texts: texts)
   }
 
   /// Deletes the person's folder, with all that is shared in it, and creates another one.
   mutating func end(_ device: TestDevice, of person: Int) async throws {
-    let path = folder(of: person)
+    let path = people.folder(of: person)
     guard try await paths(device).contains(path) else { return }
     try await delete(device, path)
-    for path in [path, path + "/x"] { await attempt("creates \(path)", device) { try await device.create(path) } }
+    for path in [path, path + "/x"] { await log.attempt("creates \(path)", device) { try await device.create(path) } }
   }
 }

@@ -22,14 +22,14 @@ extension PeopleHistory {
   }
 
   private mutating func branch(of person: Int) -> String {
-    folder(of: person) + Self.branches[pick(0...(Self.branches.count - 1))]
+    people.folder(of: person) + Self.branches[pick(0...(Self.branches.count - 1))]
   }
 
   /// Each person has shared their folder with another person.
   mutating func begin() async throws {
-    for (person, devices) in people.enumerated() {
-      for path in ["", "/x", "/x/y"] { try await devices[0].create(folder(of: person) + path) }
-      try await devices[0].share(folder(of: person), with: people[other(than: person)][0], "rw")
+    for (person, devices) in people.devicesByPerson.enumerated() {
+      for path in ["", "/x", "/x/y"] { try await devices[0].create(people.folder(of: person) + path) }
+      try await devices[0].share(people.folder(of: person), with: people[other(than: person)][0], "rw")
       for device in devices { try await device.sync() }
     }
   }
@@ -43,10 +43,10 @@ extension PeopleHistory {
   private mutating func share(
     _ device: TestDevice, _ path: String, owner: Int, with guest: Int, _ letters: String
   ) async -> [ZDCCloudOperation] {
-    if !["rw", "rws"].contains(letters) { restricted[owner, default: []].insert(guest) }
+    if !["rw", "rws"].contains(letters) { model.restrict(guest, by: owner) }
     let member = people[guest][0]
     var operations: [ZDCCloudOperation] = []
-    await attempt("shares \(path) with \(member.name) \(letters)", device) {
+    await log.attempt("shares \(path) with \(member.name) \(letters)", device) {
       operations = try await device.share(path, with: member, letters)
     }
     return operations
@@ -58,15 +58,15 @@ extension PeopleHistory {
   }
 
   private mutating func unshare(_ device: TestDevice, _ path: String, owner: Int, with guest: Int) async {
-    restricted[owner, default: []].insert(guest)
+    model.restrict(guest, by: owner)
     let member = people[guest][0]
-    await attempt("unshares \(path) with \(member.name)", device) { try await device.unshare(path, with: member) }
+    await log.attempt("unshares \(path) with \(member.name)", device) { try await device.unshare(path, with: member) }
   }
 
   /// A member changes the list of another person's branch.
   private mutating func changeGraftedList(_ device: TestDevice) async throws {
     guard let path = try await device.graftPaths().randomElement(using: &numbers),
-      let owner = try owner(of: try await device.node(path))
+      let owner = try people.owner(of: try await device.node(path))
     else { return }
     let guest = other(than: owner)
     guard people[guest].allSatisfy({ $0 !== device }) else { return }
@@ -78,55 +78,30 @@ extension PeopleHistory {
   }
 
   private mutating func graft(_ device: TestDevice, of person: Int) async throws {
-    guard let (sender, invite) = try await invites(to: person).randomElement(using: &numbers) else { return }
+    let paths = Set(Self.branches).sorted()
+    guard let (sender, invite) = try await people.invites(to: person, paths).randomElement(using: &numbers) else { return }
     nextToken += 1
-    let place = (pick(0...3) == 0 ? folder(of: person) : "") + "/g\(nextToken)"
-    await attempt("grafts \(invite.cloudID) of \(sender.name) at \(place)", device) {
+    let place = (pick(0...3) == 0 ? people.folder(of: person) : "") + "/g\(nextToken)"
+    await log.attempt("grafts \(invite.cloudID) of \(sender.name) at \(place)", device) {
       try await device.graft(place, invite, from: sender)
     }
-  }
-
-  /// Invitations of other people to their branches.
-  private func invites(to person: Int) async throws -> [(sender: TestDevice, invite: ZDCGraftInvite)] {
-    var invites: [(sender: TestDevice, invite: ZDCGraftInvite)] = []
-    for (owner, devices) in people.enumerated() where owner != person {
-      for path in Set(Self.branches).sorted().map({ folder(of: owner) + $0 }) {
-        guard let invite = try await devices[0].invite(path, to: people[person][0]) else { continue }
-        invites.append((devices[0], invite))
-      }
-    }
-    return invites
   }
 
   private mutating func leave(_ device: TestDevice, of person: Int) async throws {
     guard let path = try await device.graftPaths().randomElement(using: &numbers) else { return }
     // Leaving discards the changes that the person has not sent.
-    for owner in people.indices where owner != person { restricted[owner, default: []].insert(person) }
-    await attempt("leaves \(path)", device) { try await device.delete(path) }
+    for owner in people.indices where owner != person { model.restrict(person, by: owner) }
+    await log.attempt("leaves \(path)", device) { try await device.delete(path) }
   }
 
   // MARK: The end
-
-  /// Gives every member all rights to write.
-  mutating func letEveryoneWrite() async throws {
-    for list in try AccessModel(world.server).newest {
-      guard let owner = try people.firstIndex(where: { try $0[0].userID == list.owner }) else { continue }
-      let narrowed = list.entries.filter { !$0.permissions.writesFreely }
-      guard !narrowed.isEmpty else { continue }
-      try await people[owner][0].change(list.zone) { cloud, node in
-        for entry in narrowed {
-          _ = try cloud.share(nodeID: node, withUserID: entry.user.text, item: ZDCShareItem(permissions: "rw"))
-        }
-      }
-    }
-  }
 
   /// An owner removes a member from all branches. Afterwards, everyone who may writes there.
   mutating func removeAMember() async throws {
     let owner = pick(0...(people.count - 1))
     let (device, guest) = (people[owner][0], other(than: owner))
     let (ownerID, guestID) = (try device.userID, try people[guest][0].userID)
-    restricted[owner, default: []].insert(guest)
+    model.restrict(guest, by: owner)
     log.append("\(device.name) removes \(people[guest][0].name) everywhere")
     for list in try AccessModel(world.server).newest where list.owner == ownerID && list.entry(for: guestID) != nil {
       try await device.change(list.zone) { cloud, node in
@@ -134,7 +109,7 @@ extension PeopleHistory {
       }
     }
     try await device.sync()
-    for (person, devices) in people.enumerated() where person != guest {
+    for (person, devices) in people.devicesByPerson.enumerated() where person != guest {
       try await devices[0].sync()
       try await writeBelow(owner, devices[0], of: person)
     }
@@ -145,7 +120,7 @@ extension PeopleHistory {
     var paths: [String] = []
     for path in try await device.paths(below: "") {
       let node = try await device.node(path)
-      if try self.owner(of: node) ?? person == owner, !node.isPointer { paths.append(path) }
+      if try people.owner(of: node) ?? person == owner, !node.isPointer { paths.append(path) }
     }
     guard let edited = paths.randomElement(using: &numbers) else { return }
     try await edit(device, of: person, edited)
@@ -162,23 +137,5 @@ extension TestDevice {
         (uuid: row["uuid"] as String, cloudID: NodeID(row["nodeID"] as Data)?.text ?? "")
       }
     }
-  }
-
-  /// An invitation for a member; nil if the node is not the top of a branch with that member.
-  fileprivate func invite(_ path: String, to member: TestDevice) async throws -> ZDCGraftInvite? {
-    let user = try member.localUserID
-    guard let path = ZDCTreesystemPath(path) else { return nil }
-    return try await write { _, cloud in
-      guard let node = cloud.node(path: path), node.shareList.shareItem(forUserID: user) != nil else { return nil }
-      return cloud.graftInvite(for: node)
-    }
-  }
-
-  /// Changes something at the top of a branch, if it still exists.
-  fileprivate func change(
-    _ zone: ZoneID, _ body: @escaping @Sendable (ZDCCloudTransaction, String) throws -> Void
-  ) async throws {
-    guard let top = try await rows().first(where: { $0.cloudID == zone.root.text }) else { return }
-    try await write { _, cloud in try body(cloud, top.uuid) }
   }
 }

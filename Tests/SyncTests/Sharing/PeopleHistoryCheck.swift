@@ -7,9 +7,7 @@ import ZeroDarkCloudTesting
 struct PeopleHistoryCheck {
   /// The devices of each person.
   let people: [[TestDevice]]
-  var model: HistoryModel
-  let texts: [String: WrittenText]
-  let restricted: [Int: Set<Int>]
+  let model: PeopleModel
 
   func run() async throws {
     for devices in people {
@@ -79,9 +77,9 @@ struct PeopleHistoryCheck {
         found.formUnion(String(decoding: data, as: UTF8.self).split(separator: "\n").map(String.init))
       }
     }
-    for (token, text) in texts.sorted(by: { $0.key < $1.key }) where !found.contains(token) {
-      if model.mayBeGone(token) || (text.isRestricted(restricted) && !text.isSent) { continue }
-      if model.isWritten(token, into: replaced) { continue }
+    for (token, text) in model.texts.sorted(by: { $0.key < $1.key }) where !found.contains(token) {
+      if model.nodes.mayBeGone(token) || (text.isRestricted(model.restricted) && !text.isSent) { continue }
+      if model.nodes.isWritten(token, into: replaced) { continue }
       throw TestFailure("\(token) is lost")
     }
   }

@@ -13,14 +13,18 @@ import ZeroDarkCloudTesting
 /// says what replaced it, or its writer lost access before sending it. The access lists decide who has a text.
 /// Every message arrives once, unless it is burned, deleted or declined, and a burned one is gone.
 ///
-/// `ZDC_PEOPLE_HISTORIES` is the number of histories; a failure names its seed, and `ZDC_PEOPLE_HISTORY` is the only seed
-/// to run.
+/// `ZDC_PEOPLE_HISTORIES` is the number of histories, and `ZDC_SEED` the first seed. A failure names its seed, and
+/// `ZDC_PEOPLE_HISTORY` is the only seed to run.
 struct PeopleHistoryTests {
   private static let seeds: ClosedRange<UInt64> = {
-    let environment = ProcessInfo.processInfo.environment
-    if let seed = environment["ZDC_PEOPLE_HISTORY"].flatMap({ UInt64($0) }) { return seed...seed }
-    return 1...(environment["ZDC_PEOPLE_HISTORIES"].flatMap { UInt64($0) } ?? 100)
+    if let seed = number("ZDC_PEOPLE_HISTORY") { return seed...seed }
+    let first = number("ZDC_SEED") ?? 1
+    return first...(first + (number("ZDC_PEOPLE_HISTORIES") ?? 100) - 1)
   }()
+
+  private static func number(_ variable: String) -> UInt64? {
+    ProcessInfo.processInfo.environment[variable].flatMap { UInt64($0) }
+  }
 
   @Test(arguments: seeds) func everyoneAgrees(seed: UInt64) async throws {
     try await Self.play(seed)
