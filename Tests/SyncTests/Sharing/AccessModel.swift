@@ -33,7 +33,7 @@ struct AccessModel {
     try read(server) { db in try Int64.fetchOne(db, sql: "SELECT MAX(feed_position) FROM commits") ?? 0 }
   }
 
-  private static func read<T>(_ server: TestServer, _ body: (Database) throws -> T) throws -> T {
+  static func read<T>(_ server: TestServer, _ body: (Database) throws -> T) throws -> T {
     var configuration = GRDB.Configuration()
     configuration.readonly = true
     configuration.busyMode = .timeout(5)

@@ -17,6 +17,8 @@ struct SentMessage {
   var isBurned = false
   /// The recipients who have deleted it.
   var deletedBy: Set<Int> = []
+  /// The recipient who has moved it into a home tree.
+  var movedBy: Int?
   /// The recipients who may have declined it before a device of theirs had it.
   var declinedBy: Set<Int> = []
   /// The recipients who may have declined its burn, which waits in the mailbox like a message.
@@ -48,6 +50,14 @@ struct MessageModel {
       $0.received == received
     } _: {
       $0.deletedBy.insert(person)
+    }
+  }
+
+  mutating func moved(_ received: String, by person: Int) {
+    change {
+      $0.received == received
+    } _: {
+      $0.movedBy = person
     }
   }
 

@@ -8,12 +8,16 @@ import ZeroDarkCloudTesting
 /// Who has which texts and nodes at the end of a random history of several people, against the access lists.
 struct PeopleAccessCheck {
   let people: [[TestDevice]]
-  let texts: [String: WrittenText]
+  let model: PeopleModel
   let access: AccessModel
+  let rights: RightsModel
+
+  private var texts: [String: WrittenText] { model.texts }
 
   func run() async throws {
     try await checkNodes()
     try await checkReaders()
+    try rights.check()
   }
 
   /// No device has a node of a branch whose list does not name its user.
@@ -32,14 +36,16 @@ struct PeopleAccessCheck {
       for device in devices {
         let found = try await device.lines()
         for (token, text) in texts.sorted(by: { $0.key < $1.key }) where found.contains(token) {
-          guard try mayRead(text, person) else { throw TestFailure("\(device.name) has \(token) without access") }
+          guard try mayRead(text, person) else {
+            throw TestFailure("\(device.name) has \(token.prefix(12)) without access")
+          }
         }
       }
     }
   }
 
   private func mayRead(_ text: WrittenText, _ person: Int) throws -> Bool {
-    if person == text.writer || text.owners.contains(person) { return true }
+    if person == text.writer || text.owners.union(text.correspondents).contains(person) { return true }
     return try text.owners.contains { try !permissions(of: person, in: $0, text).isEmpty }
   }
 
@@ -50,25 +56,35 @@ struct PeopleAccessCheck {
 
   /// No other device has a text that an access list did not let its writer send.
   func checkWriters() async throws {
-    for device in people.joined() {
-      let found = try await device.lines()
-      for (token, text) in texts.sorted(by: { $0.key < $1.key }) where found.contains(token) {
-        if text.device == device.name { continue }
-        guard try mayWrite(text) else { throw TestFailure("\(device.name) has \(token), which was not allowed") }
+    for (person, devices) in people.enumerated() {
+      for device in devices {
+        let found = try await device.lines()
+        for (token, text) in texts.sorted(by: { $0.key < $1.key }) where found.contains(token) {
+          if text.device == device.name || text.correspondents.contains(person) { continue }
+          guard try mayWrite(token, text) else {
+            throw TestFailure("\(device.name) has \(token.prefix(12)), which was not allowed")
+          }
+        }
       }
     }
   }
 
-  private func mayWrite(_ text: WrittenText) throws -> Bool {
+  private func mayWrite(_ token: String, _ text: WrittenText) throws -> Bool {
     if text.owners.contains(text.writer) { return true }
     return try text.owners.contains { owner in
-      try permissions(of: text.writer, in: owner, text).contains { permissions in
-        guard permissions.contains(.write), permissions.isDisjoint(with: [.recordsOnly, .userOnly]) else {
-          return false
-        }
-        return text.isCreation || !permissions.contains(.writeOnce)
-      }
+      try permissions(of: text.writer, in: owner, text).contains { try allow($0, token, text) }
     }
+  }
+
+  /// With `U`, a member may put only a node whose ID no call of the framework gives, so no text at all. Where `L` allows a
+  /// text depends on the node's place when its record was sent, and other people may have moved it since it was
+  /// written. So the log decides: it has a put of the node by the writer below the root of a zone.
+  private func allow(_ permissions: ZoneACL.Permissions, _ token: String, _ text: WrittenText) throws -> Bool {
+    guard permissions.contains(.write), permissions.isDisjoint(with: [.recordsOnly, .userOnly]) else { return false }
+    if permissions.contains(.writeOnce), !text.isCreation { return false }
+    guard permissions.contains(.leafsOnly) else { return true }
+    let nodes = rights.topNodes(by: try people[text.writer][0].userID, since: text.position)
+    return model.nodes.isWritten(token, into: nodes)
   }
 }
 

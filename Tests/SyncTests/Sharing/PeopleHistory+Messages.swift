@@ -8,13 +8,14 @@ import ZeroDarkCloudTesting
 
 extension PeopleHistory {
   mutating func messageStep(_ device: TestDevice, of person: Int) async throws {
-    switch pick(0...11) {
+    switch pick(0...13) {
     case 0...4: try await send(device, of: person)
     case 5...6: try await invite(device, of: person)
     case 7: try await mark(device)
     case 8: try await deleteMessage(device, of: person)
     case 9...10: try await burn(device)
-    default: try await block(device, of: person)
+    case 11: try await block(device, of: person)
+    default: try await moveHome(device, of: person)
     }
   }
 
@@ -48,7 +49,7 @@ extension PeopleHistory {
       node = try await device.send(text, toAll: users, after: operations)
     }
     guard let node else { return }
-    model.messages.sent(try SentMessage(node, text, from: person, try device.userID, to: recipients))
+    model.sent(try SentMessage(node, text, from: person, try device.userID, to: recipients))
   }
 
   private mutating func mark(_ device: TestDevice) async throws {
@@ -65,13 +66,30 @@ extension PeopleHistory {
     let isDone = await log.attempt(what, device) {
       try await device.write { _, cloud in _ = try cloud.delete(message) }
     }
-    if isDone { model.messages.deleted(message.cloudID, by: person) }
+    if isDone { model.deleted(message.cloudID, by: person) }
   }
 
   private mutating func burn(_ device: TestDevice) async throws {
     guard let message = try await device.messageNodes(.outbox).randomElement(using: &numbers) else { return }
     let isDone = await log.attempt("burns \(message.cloudID)", device) { try await device.burn(message) }
-    if isDone { model.messages.burned(message.cloudID) }
+    if isDone { model.burned(message.cloudID) }
+  }
+
+  /// Moves a message into the user's tree or into a graft. Only one of its recipients does so: then its text has one writer.
+  private mutating func moveHome(_ device: TestDevice, of person: Int) async throws {
+    guard let node = try await device.messageNodes(.inbox).randomElement(using: &numbers),
+      let message = model.messages.messages.first(where: { $0.received == node.cloudID }),
+      message.movedBy ?? person == person, let parent = try await anyPath(device)
+    else { return }
+    let above = try await device.node(parent)
+    let position = try AccessModel.position(of: world.server)
+    let target = "\(parent)/\(name())"
+    let isDone = await log.attempt("moves the message \(node.cloudID) to \(target)", device) {
+      try await device.moveMessage(node, to: target)
+    }
+    guard isDone, let owner = try people.owner(of: above) ?? people.person(of: device) else { return }
+    let moved = try await device.node(target)
+    model.moved(message, moved, below: above, by: person, device, at: position, to: owner)
   }
 
   /// Blocks a sender until later, and deletes what waits in the mailbox.
@@ -84,10 +102,17 @@ extension PeopleHistory {
     let kept = Set(try await device.received().keys)
     let (user, own) = (try sender.localUserID, try device.localUserID)
     if let number = people.person(of: sender) {
-      model.messages.declined(from: number, by: person, except: kept)
+      model.declined(from: number, by: person, except: kept)
     }
     await log.attempt("blocks \(sender.name)", device) {
       try await device.syncManager.declineMessages(fromUserID: user, isBlocking: true, forLocalUserID: own)
     }
+  }
+}
+
+extension TestDevice {
+  fileprivate func moveMessage(_ message: ZDCNode, to target: String) async throws {
+    guard let path = ZDCTreesystemPath(target) else { throw TestFailure("not a path: \(target)") }
+    try await write { _, cloud in _ = try cloud.moveNode(message, to: path) }
   }
 }

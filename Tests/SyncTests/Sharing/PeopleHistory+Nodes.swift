@@ -17,7 +17,7 @@ extension PeopleHistory {
 
   private func paths(_ device: TestDevice) async throws -> [String] { try await device.paths(below: "") }
 
-  private mutating func anyPath(_ device: TestDevice) async throws -> String? {
+  mutating func anyPath(_ device: TestDevice) async throws -> String? {
     try await paths(device).randomElement(using: &numbers)
   }
 
@@ -29,7 +29,7 @@ extension PeopleHistory {
     }.randomElement(using: &numbers)
   }
 
-  private mutating func name() -> String { ["x", "y", "z"].randomElement(using: &numbers) ?? "x" }
+  mutating func name() -> String { ["x", "y", "z"].randomElement(using: &numbers) ?? "x" }
 
   private mutating func create(_ device: TestDevice, of person: Int) async throws {
     guard let parent = try await anyPath(device) else { return }

@@ -112,11 +112,12 @@ struct PeopleHistory {
     }
     try await PeopleHistoryCheck(people: people.devicesByPerson, model: model).run()
     try await accessCheck().run()
-    let messages = model.messages.messages
-    try await PeopleMessageCheck(people: people.devicesByPerson, messages: messages, early: early.texts).run()
+    try await PeopleMessageCheck(people: people.devicesByPerson, model: model, early: early.texts).run()
   }
 
   private func accessCheck() throws -> PeopleAccessCheck {
-    PeopleAccessCheck(people: people.devicesByPerson, texts: model.texts, access: try AccessModel(world.server))
+    PeopleAccessCheck(
+      people: people.devicesByPerson, model: model, access: try AccessModel(world.server),
+      rights: try RightsModel(world.server))
   }
 }

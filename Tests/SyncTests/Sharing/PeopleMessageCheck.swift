@@ -5,14 +5,19 @@ import ZeroDarkCloudTesting
 /// The messages at the end of a random history of several people.
 struct PeopleMessageCheck {
   let people: [[TestDevice]]
-  let messages: [SentMessage]
+  let model: PeopleModel
   /// Messages that were sent before the change of the access list on which they depend.
   let early: [String]
+
+  private var messages: [SentMessage] { model.messages.messages }
 
   func run() async throws {
     guard early.isEmpty else { throw TestFailure("\(early) were sent before what they depend on") }
     for (person, devices) in people.enumerated() {
-      for device in devices { try await checkInbox(of: device, person) }
+      for device in devices {
+        try await checkInbox(of: device, person)
+        try await checkMoved(of: device, person)
+      }
       try await checkOutbox(of: devices, person)
     }
   }
@@ -36,11 +41,26 @@ struct PeopleMessageCheck {
   private func fault(of message: SentMessage, _ person: Int, _ found: ArrivedMessage?) -> String? {
     let isDeleted = message.deletedBy.contains(person)
     guard let found else {
-      return message.isBurned || isDeleted || message.declinedBy.contains(person) ? nil : "no message"
+      return message.mayBeMissing(for: person) ? nil : "no message"
     }
     let isBurned = message.isBurned && !message.burnDeclinedBy.contains(person)
     if isBurned || isDeleted { return "a deleted or burned message" }
+    // A move to a place that is gone is undone.
+    if message.movedBy == person, !model.mayBeGone(message.text) { return "a message that was moved" }
     return found.text == message.text ? nil : "another text"
+  }
+
+  /// A message that its recipient has moved is in one place: in a tree, or in the inbox.
+  private func checkMoved(of device: TestDevice, _ person: Int) async throws {
+    let moved = messages.filter { $0.movedBy == person }
+    guard !moved.isEmpty else { return }
+    let (inbox, lines) = (try await device.received(), try await device.shownLines())
+    for message in moved {
+      let places = lines.count { $0 == message.text } + (inbox[message.received] == nil ? 0 : 1)
+      guard places <= 1 else {
+        throw TestFailure("\(device.name) has \(message.text.prefix(12)) in \(places) places")
+      }
+    }
   }
 
   /// The sender's devices together have been notified once for each recipient.
@@ -58,5 +78,11 @@ struct PeopleMessageCheck {
         throw TestFailure("\(devices[0].name) was notified \(calls) times of \(message.text.prefix(12))")
       }
     }
+  }
+}
+
+extension SentMessage {
+  fileprivate func mayBeMissing(for person: Int) -> Bool {
+    isBurned || deletedBy.contains(person) || declinedBy.contains(person) || movedBy == person
   }
 }

@@ -8,6 +8,8 @@ struct WrittenText {
   let isCreation: Bool
   /// The owners of the trees where its node was or has been moved to.
   var owners: Set<Int>
+  /// The people who have it as a message: its sender and its recipients.
+  var correspondents: Set<Int> = []
   /// Whether the device had sent it, before the writer could lose access.
   var isSent = false
 
