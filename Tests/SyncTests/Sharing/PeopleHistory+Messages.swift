@@ -8,7 +8,7 @@ import ZeroDarkCloudTesting
 
 extension PeopleHistory {
   mutating func messageStep(_ device: TestDevice, of person: Int) async throws {
-    switch pick(0...13) {
+    switch pick(0...15) {
     case 0...4: try await send(device, of: person)
     case 5...6: try await invite(device, of: person)
     case 7: try await mark(device)

@@ -79,7 +79,8 @@ extension PeopleHistory {
 
   private mutating func graft(_ device: TestDevice, of person: Int) async throws {
     let paths = Set(Self.branches).sorted()
-    guard let (sender, invite) = try await people.invites(to: person, paths).randomElement(using: &numbers) else { return }
+    let invites = try await people.invites(to: person, paths)
+    guard let (sender, invite) = invites.randomElement(using: &numbers) else { return }
     nextToken += 1
     let place = (pick(0...3) == 0 ? people.folder(of: person) : "") + "/g\(nextToken)"
     await log.attempt("grafts \(invite.cloudID) of \(sender.name) at \(place)", device) {
