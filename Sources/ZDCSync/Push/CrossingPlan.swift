@@ -39,11 +39,11 @@ struct CrossingPlan {
     let branch = BranchToMove(transaction, top: top)
     let obstacle = try branch.obstacle
     if obstacle == .sharing || obstacle == .moving { return .waits(.waitingForOperation) }
-    if try branch.namesOldContent { return .waits(.waitingForOperation) }
     if try branch.isUnread { return .waits(.notPulledYet) }
     if try branch.isUnreadable { return .waits(.unreadable) }
     let mayMove = writesFreely(zone) && writesFreely(destination) && !destination.isClosed && parent.pointer == nil
-    return mayMove && obstacle == nil ? .begins(below: parent.id) : .isImpossible
+    guard mayMove, obstacle == nil else { return .isImpossible }
+    return try branch.namesOldContent ? .waits(.waitingForOperation) : .begins(below: parent.id)
   }
 
   /// Returns why the queued move waits, after the app threw when it was notified.
