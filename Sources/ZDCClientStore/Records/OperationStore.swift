@@ -44,6 +44,16 @@ package final class OperationStore: TransactionCache {
     try fetchAll("WHERE node = ? ORDER BY id", [node])
   }
 
+  /// Returns the highest versions of a node that the server had lost and that its operations send again; 0 for none.
+  package func lostVersions(node: Int64) throws -> (record: UInt64, data: UInt64) {
+    var (record, data): (UInt64, UInt64) = (0, 0)
+    try db.forEachRow("SELECT kind, resend FROM zdc_operation WHERE node = ? AND resend IS NOT NULL", [node]) { row in
+      let lost = row.unsigned(1) ?? 0
+      if row[0] == OperationRow.Kind.putData.rawValue { data = max(data, lost) } else { record = max(record, lost) }
+    }
+    return (record, data)
+  }
+
   package func operations(zone: Int64, nodeID: NodeID) throws -> [OperationRow] {
     try fetchAll(
       """

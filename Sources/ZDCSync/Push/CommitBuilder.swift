@@ -27,6 +27,8 @@ package struct CommitBuilder {
   package var outcomes: [InFlightStore.Outcome] = []
   /// The parents that this commit's puts give their nodes, by node. A child's parent may be among them.
   package private(set) var parents: [NodeID: NodeID] = [:]
+  /// Parents that the verified log has. Nothing changes it while the commit is built.
+  private var parentsInLog: Set<NodeID> = []
   /// Nodes that get a fresh key in this commit, by row.
   var rekeyed: [Int64: NodeRow] = [:]
   var rekeying: Rekeying
@@ -88,8 +90,7 @@ package struct CommitBuilder {
     guard let row = try node(id: id), row.zone == zoneRow.id else { return .later }
     if row.nodeID == zoneRow.zone.root { return try putRoot(row, content: content, done: done) }
     guard let parent = try row.parent.flatMap({ try nodes.parent(id: $0) }) else { return .later }
-    let isParentThere = try parents[parent.nodeID] != nil || leaves.leaf(parent.nodeID) != nil
-    guard isParentThere, hasRoom(for: content), parents[row.nodeID] == nil,
+    guard try isThere(parent.nodeID), hasRoom(for: content), parents[row.nodeID] == nil,
       try !heldNames.mayMeet(row.nodeID, in: parent.nodeID)
     else { return .later }
     let leaf = row.isUploaded ? try leaves.leaf(row.nodeID) : nil
@@ -118,6 +119,15 @@ package struct CommitBuilder {
     add(content, of: record)
     addOutcomes(next, record, content, isRekeyed: next.key != row.key, done: done)
     return .added
+  }
+
+  /// Returns whether the cloud will have the parent when it gets this commit's next put. Most puts of a commit have few
+  /// parents between them.
+  private mutating func isThere(_ parent: NodeID) throws -> Bool {
+    if parents[parent] != nil || parentsInLog.contains(parent) { return true }
+    guard try leaves.leaf(parent) != nil else { return false }
+    parentsInLog.insert(parent)
+    return true
   }
 
   /// Returns the node whose content the record names, if the node moves from another zone. The content is not sent again.

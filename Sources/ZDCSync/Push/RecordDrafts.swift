@@ -97,11 +97,8 @@ package struct RecordDrafts {
       record = max(record, newest.recordVersion)
       data = max(data, newest.content?.dataVersion ?? 0)
     }
-    for operation in try operations.operations(node: row.id) {
-      guard let lost = operation.resend else { continue }
-      if operation.kind == .putData { data = max(data, lost) } else { record = max(record, lost) }
-    }
-    return (record, data)
+    let lost = try operations.lostVersions(node: row.id)
+    return (max(record, lost.record), max(data, lost.data))
   }
 
   /// Returns the next versions. A new node always starts at 1.
