@@ -73,12 +73,12 @@ extension ChangeApplier {
     return try finish(zoneRow.zone.root)
   }
 
-  /// Shows one of the user's own branches in the place of a pointer that this device read before it knew of the branch: the
-  /// branch was split off another one, whose log was read later.
+  /// Shows a branch in the place of a pointer that this device read before it knew of the branch: the branch was split off
+  /// another one, whose log was read later.
   ///
   /// - Returns: The placeholder for the root; nil without such a pointer.
   private func showAtPointer() throws -> NodeRow? {
-    guard !zoneRow.isTrunk, zoneRow.owner == nil,
+    guard !zoneRow.isTrunk,
       let pointer = try Mounting(session: session, transaction: transaction).pointer(to: zoneRow)
     else { return nil }
     try GraftChange(transaction, localUser: session.localUser, user: session.user)
