@@ -15,7 +15,7 @@ extension PeopleHistory {
     case 8: try await deleteMessage(device, of: person)
     case 9...10: try await burn(device)
     case 11: try await block(device, of: person)
-    default: try await moveHome(device, of: person)
+    default: try await moveHome()
     }
   }
 
@@ -75,20 +75,31 @@ extension PeopleHistory {
     if isDone { model.burned(message.cloudID) }
   }
 
-  /// Moves a message into the user's tree or into a graft. Only one of its recipients does so: then its text has one writer.
-  private mutating func moveHome(_ device: TestDevice, of person: Int) async throws {
-    guard let node = try await device.messageNodes(.inbox).randomElement(using: &numbers),
-      let message = model.messages.messages.first(where: { $0.received == node.cloudID }),
-      message.movedBy ?? person == person, let parent = try await anyPath(device)
-    else { return }
+  /// A recipient moves a message into their tree or into a graft. Only one recipient of a message does so: then its text has
+  /// one writer.
+  private mutating func moveHome() async throws {
+    for device in people.devices.shuffled(using: &numbers) {
+      guard let person = people.person(of: device),
+        let node = try await device.messageNodes(.inbox).randomElement(using: &numbers)
+      else { continue }
+      let message = model.messages.messages.first { $0.received == node.cloudID }
+      guard let message, message.movedBy ?? person == person else { continue }
+      return try await moveHome(message, node, device, of: person)
+    }
+  }
+
+  private mutating func moveHome(
+    _ message: SentMessage, _ node: ZDCNode, _ device: TestDevice, of person: Int
+  ) async throws {
+    guard let parent = try await anyPath(device) else { return }
     let above = try await device.node(parent)
     let position = try AccessModel.position(of: world.server)
     let target = "\(parent)/\(name())"
     let isDone = await log.attempt("moves the message \(node.cloudID) to \(target)", device) {
       try await device.moveMessage(node, to: target)
     }
-    guard isDone, let owner = try people.owner(of: above) ?? people.person(of: device) else { return }
-    let moved = try await device.node(target)
+    guard isDone else { return }
+    let (moved, owner) = (try await device.node(target), try people.owner(of: above) ?? person)
     model.moved(message, moved, below: above, by: person, device, at: position, to: owner)
   }
 

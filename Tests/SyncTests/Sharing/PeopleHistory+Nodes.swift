@@ -32,8 +32,11 @@ extension PeopleHistory {
   mutating func name() -> String { ["x", "y", "z"].randomElement(using: &numbers) ?? "x" }
 
   private mutating func create(_ device: TestDevice, of person: Int) async throws {
-    guard let parent = try await anyPath(device) else { return }
-    try await create(device, of: person, below: parent)
+    // Rights that narrow `w` allow little but new nodes at the top of a graft.
+    let grafts = pick(0...2) == 0 ? try await device.graftPaths() : []
+    var parent = grafts.randomElement(using: &numbers)
+    if parent == nil { parent = try await anyPath(device) }
+    if let parent { try await create(device, of: person, below: parent) }
   }
 
   mutating func create(_ device: TestDevice, of person: Int, below parent: String) async throws {
