@@ -144,6 +144,20 @@ public final class ZDCCloudTransaction: ZDCCloudReadTransaction {
     return try LogNodeStore(db: transaction.database, zone: zone).leaf(nodeID) != nil
   }
 
+  /// A member with the right `U` puts one node of a branch, whose ID follows from the member's (PROTOCOL 3.9).
+  private func nodeID(of draft: Draft, below parent: NodeRow, _ path: ZDCTreesystemPath?) throws -> NodeID {
+    let facts = try transaction.cloudState.facts(ofZone: parent.zone)
+    guard facts.row.owner != nil, let user = UserID(text: facts.localUserID),
+      facts.row.permissions(of: user).contains(.userOnly)
+    else { return draft.nodeID }
+    let own = NodeID.child(of: facts.row.zone, for: user)
+    guard parent.nodeID == facts.row.zone.root, try !isUsed(own, zone: parent.zone) else {
+      throw ZDCCloudError(
+        .notAllowed, path: path, detail: "the access list lets the user create one node below the top")
+    }
+    return own
+  }
+
   struct Draft {
     package var uuid: String
     package var nodeID: NodeID
@@ -159,8 +173,9 @@ public final class ZDCCloudTransaction: ZDCCloudReadTransaction {
       throw ZDCCloudError(.conflict, path: path, detail: "the name is taken")
     }
     var row = NodeRow(
-      uuid: draft.uuid, zone: parent.zone, nodeID: draft.nodeID, parent: parent.id, depth: parent.depth + 1,
-      nameTag: tag, name: name.utf8, key: .random(), keyGen: 1, createdMs: now, burnMs: draft.burnMs)
+      uuid: draft.uuid, zone: parent.zone, nodeID: try nodeID(of: draft, below: parent, path), parent: parent.id,
+      depth: parent.depth + 1, nameTag: tag, name: name.utf8, key: .random(), keyGen: 1, createdMs: now,
+      burnMs: draft.burnMs)
     try nodes.insert(&row)
     let parentCreate = try operations.create(ofNode: parent.id)
     // A kept node that gets a child is wanted.

@@ -132,6 +132,35 @@ struct BranchTests {
     }
   }
 
+  /// - Alice lets Bob and Carol write one node each
+  /// => each creates one, changes it, deletes it and creates it again; more are refused at the call
+  @Test func aMemberWithOneNode() async throws {
+    try await TestWorld.run { world in
+      let people = try await Self.shared(world)
+      let (alice, bob, carol) = (people.alice, people.bob, people.carol)
+      for member in [bob, carol] { try await alice.share("/home/list", with: member, "rwU") }
+      try await alice.sync()
+      try await carol.accept(try await alice.cloudID("/home/list"), of: alice)
+      try await world.settle(bob, carol)
+      for (member, name) in [(bob, "/bob"), (carol, "/carol")] {
+        let path = try await Self.path(name, people)
+        for text in ["first", "second"] {
+          try await member.create(path, text)
+          try await member.sync()
+          try await member.edit(path, text + " edited")
+          for other in [path + "/below", path + " 2"] {
+            await #expect { try await member.create(other) } throws: { ($0 as? ZDCCloudError)?.code == .notAllowed }
+          }
+          try await world.settle(member, alice)
+          #expect(try await alice.content(of: "/home/list" + name)?.data == Data((text + " edited").utf8))
+          if text == "first" { try await member.delete(path) }
+          try await member.sync()
+        }
+      }
+      try await Self.expectConvergence(people)
+    }
+  }
+
   /// - a request of Bob's is lost, or its answer, and then Alice lets him only read
   /// => the request is dropped, and the change stays queued until Bob may write again
   @Test(arguments: [false, true]) func aRequestFromBeforeTheListWasNarrowed(isReceived: Bool) async throws {

@@ -76,13 +76,12 @@ struct PeopleAccessCheck {
     }
   }
 
-  /// With `U`, a member may put only a node whose ID no call of the framework gives, so no text at all. Where `L` allows a
-  /// text depends on the node's place when its record was sent, and other people may have moved it since it was
-  /// written. So the log decides: it has a put of the node by the writer below the root of a zone.
+  /// Where `L` and `U` allow a text depends on the node's place when its record was sent, and other people may have moved it
+  /// since it was written. So the log decides: it has a put of the node by the writer below the root of a zone.
   private func allow(_ permissions: ZoneACL.Permissions, _ token: String, _ text: WrittenText) throws -> Bool {
-    guard permissions.contains(.write), permissions.isDisjoint(with: [.recordsOnly, .userOnly]) else { return false }
+    guard permissions.contains(.write), !permissions.contains(.recordsOnly) else { return false }
     if permissions.contains(.writeOnce), !text.isCreation { return false }
-    guard permissions.contains(.leafsOnly) else { return true }
+    guard !permissions.isDisjoint(with: [.leafsOnly, .userOnly]) else { return true }
     let nodes = rights.topNodes(by: try people[text.writer][0].userID, since: text.position)
     return model.nodes.isWritten(token, into: nodes)
   }
