@@ -2,7 +2,7 @@ import ZeroDarkCloudTesting
 
 @testable import ZeroDarkCloud
 
-/// What a random history of several people has done: which texts and messages must exist at its end, and who may have them.
+/// The record of a random history of several people: the texts and messages that must exist at its end, and who may have them.
 struct PeopleModel {
   private(set) var nodes = HistoryModel()
   private(set) var texts: [String: WrittenText] = [:]
