@@ -13,7 +13,7 @@ import Testing
     "ZDCSecurityError": [
       "zoneRollback": "Sources/ZDCSync/Rules/HeadRules.swift",
       "ownCommitMissing": "Sources/ZDCSync/Rules/HeadRules.swift",
-      "inviteNotAuthorized": "Sources/ZDCSync/Pull/ZonePuller+Grafts.swift",
+      "inviteNotAuthorized": "Sources/ZDCSync/Pull/GraftAcceptance.swift",
     ],
   ]
 

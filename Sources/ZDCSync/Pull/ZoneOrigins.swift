@@ -70,7 +70,11 @@ extension ZoneCommit.Fields {
   }
 }
 
-extension ZonePuller {
+/// Reads what the replay of a zone's pages needs of other zones.
+struct OriginReader {
+  let session: SyncSession
+  let zone: Int64
+
   /// Fetches what the replay of a page needs. A commit without a member's signature causes no request.
   ///
   /// - Parameter row: The zone before the page.
@@ -78,7 +82,7 @@ extension ZonePuller {
     var origins = ZoneOrigins()
     let known = row.head?.seq
     for item in page.commits where known.map({ item.commit.fields.seq > $0 }) ?? true {
-      guard let (node, genesis) = item.commit.fields.split, Self.isSigned(item.commit, writers) else { continue }
+      guard let (node, genesis) = item.commit.fields.split, item.commit.isSigned(by: writers) else { continue }
       let zone = ZoneID(tree: row.zone.tree, root: node)
       origins.branches[genesis] = try await origin(genesis, of: zone, parent: row)
     }
@@ -103,14 +107,8 @@ extension ZonePuller {
     guard let origin = SplitOrigin(genesis, in: page) else {
       throw Doubt(ZDCSecurityError(.splitMismatch, zone: zone), isSigned: false)
     }
-    if parent.owner != nil, origin.acl.fields.entry(for: session.user) != nil { try await accept(zone) }
+    if parent.owner != nil, origin.acl.fields.entry(for: session.user) != nil { try await session.accept(zone) }
     return origin
-  }
-
-  /// Follows a zone that was split off from one that the user has accepted. A user who has lost access to it since reads
-  /// in its log that they have.
-  func accept(_ zone: ZoneID) async throws {
-    do { try await session.api.acceptZone(zone) } catch let error as ServerError where error.code == .notFound {}
   }
 
   private func ownOrigin(_ genesis: CommitHash) async throws -> SplitOrigin? {

@@ -1,24 +1,8 @@
 internal import ZDCAccounts
 package import ZDCClientAPI
 internal import ZDCClientStore
-package import ZDCProtocol
+internal import ZDCProtocol
 internal import ZDCSupport
-
-/// An answer that cannot be followed, with the evidence that it provides.
-struct Doubt: Error {
-  package var error: ZDCSecurityError
-  package var evidence: HeadRules.Evidence
-  /// Whether a retry is pointless, because the signed log names the answer's objects by their hashes.
-  var isFinal = false
-
-  package init(_ error: ZDCSecurityError, _ evidence: HeadRules.Evidence) {
-    (self.error, self.evidence) = (error, evidence)
-  }
-
-  package init(_ error: ZDCSecurityError, isSigned: Bool) {
-    self.init(error, HeadRules.evidence(of: error.code, isSigned: isSigned))
-  }
-}
 
 extension ZoneRow {
   /// Returns whether the verified list of another user's zone no longer names the user.
@@ -49,9 +33,9 @@ extension ZonePuller {
         session.retriedFrozen.withLock { _ = $0.insert(zone) }
         return Pulled()
       }
-      try await lift(row)
+      try await doubts.lift(row)
       if page == nil { try await settle(named) }
-      if row.owner != nil { try await acceptIfAddedAgain() }
+      if row.owner != nil { try await graft.acceptIfAddedAgain() }
       await forgetIfLost(row)
       return Pulled(summary: summary, refusal: left.refusal)
     }
@@ -91,14 +75,14 @@ extension ZonePuller {
       guard let page else { return try await pullPages(pages, &summary, &left) }
       try await takePage(page, &summary, &left)
     } catch let doubt as Doubt {
-      if doubt.isFinal { throw try await conclude(doubt) }
+      if doubt.isFinal { throw try await doubts.conclude(doubt) }
       await session.api.connection.transport.renewConnections()
       if doubt.error.code == .writerUnknown { try await refreshKeys() }
       var second = self
       second.isSecondTry = true
       do {
         try await second.pullPages(nil, &summary, &left)
-      } catch let doubt as Doubt { throw try await conclude(doubt) }
+      } catch let doubt as Doubt { throw try await doubts.conclude(doubt) }
     }
   }
 
@@ -120,35 +104,6 @@ extension ZonePuller {
     try await refreshKeys()
   }
 
-  /// Lifts a freeze or stall after the server's log extends the pin again.
-  private func lift(_ row: ZoneRow) async throws {
-    guard row.frozen != nil || row.doubt != nil else { return }
-    try await session.database.asyncReadWrite { [zone] transaction in
-      guard var row = try transaction.zones.zone(id: zone) else { return }
-      (row.frozen, row.isProven, row.doubt) = (nil, false, nil)
-      try transaction.zones.update(row)
-    }
-  }
-
-  /// Freezes the zone, or stores why it stalls. The error is recorded and reported when the state begins.
-  private func conclude(_ doubt: Doubt) async throws -> ZDCSecurityError {
-    let isNew = try await session.database.asyncReadWrite { [session, zone] transaction in
-      guard var row = try transaction.zones.zone(id: zone) else { return false }
-      let isNew = doubt.evidence == .none ? row.doubt != doubt.error.code : row.frozen != doubt.error.code
-      if doubt.evidence == .none {
-        row.doubt = doubt.error.code
-      } else {
-        (row.frozen, row.isProven, row.doubt) = (doubt.error.code, row.isProven || doubt.evidence == .proof, nil)
-      }
-      try transaction.zones.update(row)
-      guard isNew else { return false }
-      try transaction.record(doubt.error, localUser: session.localUser, zone: zone, atMs: session.now())
-      return true
-    }
-    if isNew { session.events.report(doubt.error) }
-    return doubt.error
-  }
-
   // MARK: Errors of answers
 
   /// Fetches a page. A server that does not know a zone that the account was created with has lost the account, or
@@ -158,12 +113,14 @@ extension ZonePuller {
       return try await session.api.commitPage(row.zone, after: row.head?.seq, withRecords: withRecords)
     } catch let error as ServerError where error.code == .notFound {
       // Another user's zone may be out of reach for many reasons. Only a signed list says that access has ended.
-      if row.isUnread, try await pointer() != nil { throw UnreachableBranch() }
+      if row.isUnread, try await graft.pointer() != nil { throw UnreachableBranch() }
       if try await isOwnerClosed(row) { throw RemovedBranch() }
       guard row.owner == nil, HeadRules.isAccountMissing(owner: row.head?.acl.fields.owner, user: session.user) else {
         throw error
       }
-      throw try await keep(ZDCSecurityError(.accountStateMissing, zone: row.zone, user: session.user))
+      let missing = ZDCSecurityError(.accountStateMissing, zone: row.zone, user: session.user)
+      try await doubts.report(missing)
+      throw missing
     } catch let error as ZDCSecurityError {
       throw Doubt(error.with(zone: row.zone), isSigned: false)
     }
@@ -183,40 +140,14 @@ extension ZonePuller {
     throw Doubt(ZDCSecurityError(.zoneRollback, zone: row.zone), .suspicion)
   }
 
-  package func decoding<Result>(_ zone: ZoneID, _ body: () throws -> Result) throws -> Result {
-    do {
-      return try body()
-    } catch let error as ZDCSecurityError where HeadRules.isAboutLog(error.code) {
-      throw Doubt(error.with(zone: zone), isSigned: false)
-    }
-  }
-
-  func doubting<Result>(
-    _ zone: ZoneID, isSigned: () -> Bool = { false }, _ body: () async throws -> Result
-  ) async throws -> Result {
-    do {
-      return try await body()
-    } catch let error as ZDCSecurityError where HeadRules.isAboutLog(error.code) {
-      throw Doubt(error.with(zone: zone), isSigned: isSigned())
-    }
-  }
-
-  /// Returns whether members have signed every commit of the page.
-  static func isSigned(_ page: PageContents, _ writers: WriterKeys) -> Bool {
-    !page.commits.isEmpty && page.commits.allSatisfy { isSigned($0.commit, writers) }
-  }
-
-  static func isSigned(_ commit: ZoneCommit, _ writers: WriterKeys) -> Bool {
-    (try? commit.checkSigner(writers)) != nil
-  }
-
   /// Handles class 2 errors that affect the zone as a whole, such as a missing grant. The zone stays as it is, and the
   /// next pull tries again. Each error is reported once.
   private func waiting(_ body: () async throws -> Pulled) async throws -> Pulled {
     do {
       return try await body()
     } catch is UnreachableBranch {
-      return try await unreachable()
+      try await graft.noteUnreachable()
+      return Pulled(isUnreachable: true)
     } catch is RemovedBranch {
       return Pulled()
     } catch let error as ZDCSecurityError where !HeadRules.isAboutLog(error.code) {
@@ -228,14 +159,5 @@ extension ZonePuller {
       if isNew { session.events.report(error) }
       return Pulled()
     }
-  }
-
-  /// Records and reports an error that freezes nothing. The next pull may or may not encounter it again.
-  package func keep(_ error: ZDCSecurityError) async throws -> ZDCSecurityError {
-    try await session.database.asyncReadWrite { [session, zone] transaction in
-      try transaction.record(error, localUser: session.localUser, zone: zone, atMs: session.now())
-    }
-    session.events.report(error)
-    return error
   }
 }

@@ -5,12 +5,11 @@ package import ZDCClientStore
 internal import ZDCCrypto
 internal import ZDCProtocol
 
-/// Follows one zone's log: fetches pages, verifies them by replay, pins the head, and applies the records to the local
-/// tree.
+/// Follows one zone's log: fetches pages, verifies them by replay, and pins the head.
 ///
 /// There are two steps, which may be interrupted at any point. Each page of the log is stored together with the pin in
-/// one transaction. Its records follow in batches, each in one transaction with the app's changes. A first pull reads
-/// the whole log before the first record. The table of leaves holds the records to fetch, so a relaunch resumes.
+/// one transaction. ``RecordPuller`` applies its records after that. A first pull reads the whole log before the first
+/// record. The table of leaves holds the records to fetch, so a relaunch resumes.
 package struct ZonePuller {
   package let session: SyncSession
   package let zone: Int64
@@ -34,6 +33,10 @@ package struct ZonePuller {
   /// Whether another zone's pull needs this one first.
   var isInsideOther = false
 
+  private var records: RecordPuller { RecordPuller(session: session, zone: zone) }
+  var doubts: DoubtStore { DoubtStore(session: session, zone: zone) }
+  var graft: GraftAcceptance { GraftAcceptance(session: session, zone: zone) }
+
   /// Pulls until the local tree matches the server's head.
   ///
   /// - Parameter pages: The pages of a round's zones.
@@ -48,8 +51,8 @@ package struct ZonePuller {
     _ pages: RoundPages?, _ summary: inout ZDCPullSummary, _ left: inout DeferredNodes
   ) async throws {
     guard var row = try await zoneRow() else { return }
-    try await acceptIfGrafted(row)
-    try await doubting(row.zone) { [row] in try await GrantRetry(session: session, zone: zone).run(row) }
+    try await graft.acceptIfGrafted(row)
+    try await Doubt.catching(row.zone) { [row] in try await GrantRetry(session: session, zone: zone).run(row) }
     try await ZoneKeyRequests(session: session).takeSentKey(of: zone)
     let isFirst = try await isFirstPull(row)
     if isFirst { try await session.beginMessages(in: row) }
@@ -67,10 +70,10 @@ package struct ZonePuller {
       row = next
       // A first pull reads the whole log before it shows anything, because only then are depth and age of all nodes
       // known.
-      if !isFirst { try await materialize(applied.records, &summary, &left) }
+      if !isFirst { try await records.pull(applied.records, &summary, &left) }
     }
-    if isFirst { try await checkInvitation() }
-    try await materialize([:], &summary, &left)
+    if isFirst { try await graft.checkInvitation() }
+    try await records.pull([:], &summary, &left)
     try await session.findMessageGaps(in: row)
     try await ZoneKeyRequests(session: session).ask(zone)
   }
@@ -90,8 +93,8 @@ package struct ZonePuller {
     let applied = try await apply(page, to: row)
     summary.commits += applied.commits
     left.note(applied.refusal)
-    if isFirst { try await checkInvitation() }
-    try await materialize(applied.records, &summary, &left)
+    if isFirst { try await graft.checkInvitation() }
+    try await records.pull(applied.records, &summary, &left)
     try await session.findMessageGaps(in: row)
   }
 
@@ -114,16 +117,15 @@ package struct ZonePuller {
     case .broken(let code): return try await broken(code, page, row)
     case .behind: break
     }
-    let contents = try decoding(row.zone) { try PageContents(page.body) }
+    let contents = try await Doubt.catching(row.zone) { try PageContents(page.body) }
     guard contents.commits.allSatisfy({ $0.commit.fields.zone == row.zone }) else {
       throw Doubt(ZDCSecurityError(.recordBindingMismatch, zone: row.zone), .none)
     }
     let writers = try await writerKeys(contents, row)
-    let origins = try await origins(of: contents, row, writers: writers)
+    let origins = try await OriginReader(session: session, zone: zone).origins(of: contents, row, writers: writers)
     try await readKeys(namedIn: Array(contents.lists.values) + origins.branches.values.map(\.acl))
-    var inOthers = try await pullBranches(deletedBy: contents, row)
-    inOthers = try await pullDestinations(deletedBy: contents, row) ?? inOthers
-    return try await doubting(row.zone, isSigned: { Self.isSigned(contents, writers) }) {
+    let inOthers = try await pullOthers(before: contents, row)
+    return try await Doubt.catching(row.zone, isSigned: { contents.isSigned(by: writers) }) {
       let ((count, isKnown), refusal) = try await session.writeNotifyingDelegate { [session, zone] transaction in
         let applier = PageApplier(
           session: session, zone: zone, transaction: transaction, writers: writers, origins: origins)
@@ -134,6 +136,13 @@ package struct ZonePuller {
       guard count > 0 || isKnown else { throw ZDCSecurityError(.commitChainBroken) }
       return AppliedPage(commits: count, records: contents.records, refusal: inOthers ?? refusal)
     }
+  }
+
+  /// Pulls other zones that this one needs first.
+  private func pullOthers(before page: PageContents, _ row: ZoneRow) async throws -> DelegateError? {
+    let related = RelatedZonePuller(session: session, zone: zone)
+    let refusal = try await related.pullBranches(deletedBy: page, row)
+    return try await isInsideOther ? refusal : related.pullDestinations(deletedBy: page, row) ?? refusal
   }
 
   /// Returns the writers' keys. The server may show a member's missing key later, so a missing key is no evidence
@@ -164,205 +173,17 @@ package struct ZonePuller {
     guard code == .ownCommitMissing, isSecondTry, let lost,
       HeadRules.isSentAgainUnasked(lost, hasRestored: row.hasRestored, nowMs: session.now())
     else { throw Doubt(error, .suspicion) }
-    return try await doubting(row.zone) {
+    return try await Doubt.catching(row.zone) {
       let restore = ZoneRestore(session: session, zone: zone)
       return AppliedPage(refusal: try await restore.runUnasked(error, head: page.head.hash))
     }
   }
+}
 
-  // MARK: Records
-
-  /// Returns the number of nodes per transaction. It grows with the number of pending nodes, because each transaction
-  /// changes nearly all pages of the name index.
-  private static func batchSize(due: Int) -> Int { Limits.recordsPerRequest * min(max(due / 10_000, 1), 4) }
-
-  /// Fetches and applies every pending record, in the app's preferred order.
-  ///
-  /// - Parameter left: Nodes for which the app threw. They are not retried in this pull and do not stop other nodes.
-  func materialize(
-    _ known: [RecordHash: PageContents.Record], _ summary: inout ZDCPullSummary, _ left: inout DeferredNodes
-  ) async throws {
-    left.missing = []
-    var refused = left.refused
-    var order = try await pendingOrder().filter { !refused.contains($0) }
-    while !order.isEmpty {
-      let applied = try await materializeInOrder(order, known, &summary, &left)
-      refused = left.refused.union(left.missing)
-      // Children whose parents came late, and nodes of a page that arrived in the meantime, are still pending.
-      order = applied == 0 ? [] : try await pendingOrder().filter { !refused.contains($0) }
-    }
-    if !left.missing.isEmpty { try await reportMissing(left.missing) }
-  }
-
-  /// Nodes that stay pending until the next pull.
-  struct DeferredNodes: Sendable {
-    package var missing: Set<NodeID> = []
-    /// Nodes for which the app threw.
-    package var refused: Set<NodeID> = []
-    /// The first of these errors.
-    package var refusal: DelegateError?
-
-    package mutating func note(_ error: DelegateError?) { refusal = refusal ?? error }
-
-    package func contains(_ node: NodeID) -> Bool { missing.contains(node) || refused.contains(node) }
-
-    package mutating func formUnion(_ other: DeferredNodes) {
-      missing.formUnion(other.missing)
-      refused.formUnion(other.refused)
-      note(other.refusal)
-    }
-  }
-
-  private func materializeInOrder(
-    _ order: [NodeID], _ known: [RecordHash: PageContents.Record], _ summary: inout ZDCPullSummary,
-    _ left: inout DeferredNodes
-  ) async throws -> Int {
-    var applied = 0
-    var rest = order[...]
-    let size = Self.batchSize(due: order.count)
-    var asked = await session.delegate().preferredNodeIDsForPullingRcrds()
-    var batch = try await fetchBatch(Self.takeBatch(size, &rest), known)
-    while let current = batch {
-      let following = Self.takeBatch(size, &rest)
-      // Fetched while the current batch is applied.
-      async let next = fetchBatch(following, known)
-      let result = try await apply(current)
-      applied += result.applied
-      left.formUnion(result.left)
-      summary.records += result.applied
-      summary.announced += result.announced
-      let preferred = await session.delegate().preferredNodeIDsForPullingRcrds()
-      if preferred != asked, !following.isEmpty {
-        let leftOut = left
-        rest = try await pendingOrder().filter { !leftOut.contains($0) }[...]
-        asked = preferred
-        batch = try await fetchBatch(Self.takeBatch(size, &rest), known)
-      } else {
-        batch = try await next
-      }
-    }
-    return applied
-  }
-
-  private static func takeBatch(_ size: Int, _ rest: inout ArraySlice<NodeID>) -> [NodeID] {
-    let nodes = Array(rest.prefix(size))
-    rest = rest.dropFirst(nodes.count)
-    return nodes
-  }
-
-  /// Fetched records, and the leaves that name them.
-  private struct FetchedBatch: Sendable {
-    var zone: ZoneID
-    var wanted: [LogNode]
-    var records: FetchedRecords
-  }
-
-  private struct FetchedRecords: Sendable {
-    var found: [RecordHash: PageContents.Record] = [:]
-    /// Bytes that match the hash but are not a record.
-    var unreadable: [RecordHash: ZDCSecurityError] = [:]
-
-    func has(_ hash: RecordHash) -> Bool { found[hash] != nil || unreadable[hash] != nil }
-  }
-
-  private struct BatchResult: Sendable {
-    var applied = 0
-    var announced = 0
-    var left = DeferredNodes()
-  }
-
-  private func fetchBatch(
-    _ nodes: [NodeID], _ known: [RecordHash: PageContents.Record]
-  ) async throws -> FetchedBatch? {
-    guard !nodes.isEmpty else { return nil }
-    let (row, wanted) = try await session.database.asyncRead { [zone] transaction in
-      let leaves = LogNodeStore(db: transaction.database, zone: zone)
-      return (try transaction.zones.zone(id: zone), try nodes.compactMap { try leaves.pendingLeaf($0)?.leaf })
-    }
-    guard let zone = row?.zone else { return nil }
-    let records = try await fetch(wanted, known, zone: zone)
-    return FetchedBatch(zone: zone, wanted: wanted, records: records)
-  }
-
-  private func apply(_ batch: FetchedBatch) async throws -> BatchResult {
-    // The log, signed by members, names these records by their hashes.
-    do {
-      var (result, refusal) = try await apply(batch.records, to: batch.wanted)
-      result.left.note(refusal)
-      return result
-    } catch let error as ZDCSecurityError where HeadRules.isAboutLog(error.code) {
-      var doubt = Doubt(error.with(zone: batch.zone), isSigned: true)
-      doubt.isFinal = doubt.evidence == .proof
-      throw doubt
-    }
-  }
-
-  /// Applies records. Nodes for which the app throws are left out; the others are applied.
-  private func apply(
-    _ records: FetchedRecords, to wanted: [LogNode]
-  ) async throws -> (result: BatchResult, refusal: DelegateError?) {
-    try await session.writeNotifyingDelegate { [session, zone] transaction in
-      var applier = try ChangeApplier(session: session, zone: zone, transaction: transaction)
-      var result = BatchResult()
-      for leaf in wanted {
-        guard let record = records.found[leaf.record] else {
-          if let error = records.unreadable[leaf.record] {
-            if try applier.quarantine(error, leaf: leaf) { result.applied += 1 }
-          } else {
-            try transaction.unreadable.record(.objectMissing, leaf, zone: zone)
-            result.left.missing.insert(leaf.node)
-          }
-          continue
-        }
-        let before = applier
-        let isTold = try session.part(.record, of: zone, leaf.node, in: transaction) {
-          if try applier.apply(record, node: leaf.node) { result.applied += 1 }
-        }
-        guard !isTold else { continue }
-        applier = before
-        result.left.refused.insert(leaf.node)
-      }
-      try applier.finishBatch()
-      result.announced = applier.announced
-      return result
-    }
-  }
-
-  /// Fetches records. A corrupt or substituted record counts as missing and does not affect the others. Missing records
-  /// are requested once more.
-  private func fetch(
-    _ wanted: [LogNode], _ known: [RecordHash: PageContents.Record], zone: ZoneID
-  ) async throws -> FetchedRecords {
-    var fetched = FetchedRecords()
-    for leaf in wanted { fetched.found[leaf.record] = known[leaf.record] }
-    var askedBefore: Set<RecordHash> = []
-    var rest = wanted.filter { !fetched.has($0.record) }
-    while !rest.isEmpty {
-      let next = rest.prefix(Limits.recordsPerRequest)
-      let asked = Set(next.map(\.record))
-      let body: [UInt8]
-      do {
-        body = try await session.api.records(zone, Array(next))
-      } catch let error as ServerError where error.code == .gone {
-        // None of the records are kept any more. The commits that replaced them arrive with the next pull.
-        break
-      } catch let error as ZDCSecurityError {
-        throw Doubt(error.with(zone: zone), isSigned: false)
-      }
-      let answer = try decoding(zone) { try PageContents(body) }
-      fetched.found.merge(answer.records.filter { asked.contains($0.key) }) { old, _ in old }
-      fetched.unreadable.merge(answer.unreadable.filter { asked.contains($0.key) }) { old, _ in old }
-      // An answer may stop early at its size limit. A second answer without any requested record ends the search.
-      let isInVain = !asked.contains(where: fetched.has)
-      if isInVain, asked.isSubset(of: askedBefore) { break }
-      askedBefore.formUnion(asked)
-      rest = rest.filter { !fetched.has($0.record) }
-    }
-    return fetched
-  }
-
-  /// Reports records that the log names but the server does not provide. They are requested again at the next pull.
-  private func reportMissing(_ nodes: Set<NodeID>) async throws {
-    _ = try await keep(ZDCSecurityError(.objectMissing, zone: try await zoneRow()?.zone, node: nodes.min()))
+extension ZDCReadTransaction {
+  /// Whether the verified log of a zone has a commit with that number, or the zone has ended here. Another pull may have
+  /// applied the page.
+  func isKnown(_ seq: UInt64, zone: Int64) throws -> Bool {
+    try zones.zone(id: zone).map { row in row.head.map { $0.seq >= seq } ?? false } ?? true
   }
 }

@@ -83,8 +83,8 @@ struct ZoneRestore {
   private func origins(of page: PageContents, writers: WriterKeys) async throws -> ZoneOrigins {
     guard var row = try await zoneRow() else { return ZoneOrigins() }
     row.head = nil
-    let puller = ZonePuller(session: session, zone: zone)
-    do { return try await puller.origins(of: page, row, writers: writers) } catch let doubt as Doubt {
+    let reader = OriginReader(session: session, zone: zone)
+    do { return try await reader.origins(of: page, row, writers: writers) } catch let doubt as Doubt {
       throw doubt.error
     }
   }

@@ -2,9 +2,11 @@ internal import ZDCClientAPI
 internal import ZDCClientStore
 internal import ZDCProtocol
 
-// Zones that are shown inside of other zones.
+/// Pulls other zones before a page of a zone is applied, because what the page deletes may be in them.
+struct RelatedZonePuller {
+  let session: SyncSession
+  let zone: Int64
 
-extension ZonePuller {
   /// Pulls the zones that this device shows at or below nodes that a page deletes, before the page is applied.
   ///
   /// An owner ends a branch before they delete the pointer to it, so this device then knows the branches that have ended.
@@ -23,7 +25,7 @@ extension ZonePuller {
   /// - Returns: The first error that the app threw.
   /// - Throws: as ``pullBranches(deletedBy:_:)``.
   func pullDestinations(deletedBy page: PageContents, _ row: ZoneRow) async throws -> DelegateError? {
-    guard !isInsideOther, try await deletesKnownNodes(page, row) else { return nil }
+    guard try await deletesKnownNodes(page, row) else { return nil }
     let others = try await others(than: row)
     guard !others.isEmpty else { return nil }
     let named = try await session.api.zones(since: nil).zones
@@ -94,13 +96,5 @@ extension ZonePuller {
       return try deleted.compactMap { try transaction.nodes.node(zone: zone, nodeID: $0) }
         .flatMap { try transaction.mounts.zones(below: $0.id) }
     }
-  }
-}
-
-extension ZDCReadTransaction {
-  /// Whether the verified log of a zone has a commit with that number, or the zone has ended here. Another pull may have
-  /// applied the page.
-  func isKnown(_ seq: UInt64, zone: Int64) throws -> Bool {
-    try zones.zone(id: zone).map { row in row.head.map { $0.seq >= seq } ?? false } ?? true
   }
 }
