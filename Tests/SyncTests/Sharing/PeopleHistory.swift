@@ -118,6 +118,6 @@ struct PeopleHistory {
   private func accessCheck() throws -> PeopleAccessCheck {
     PeopleAccessCheck(
       people: people.devicesByPerson, model: model, access: try AccessModel(world.server),
-      rights: try RightsModel(world.server))
+      rights: RightsModel(try RightsModel.Change.all(of: world.server)))
   }
 }

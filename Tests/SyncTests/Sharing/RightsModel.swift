@@ -5,6 +5,14 @@ import ZeroDarkCloudTesting
 
 /// The changes of members in home trees, as the server's logs have them, and the table of rights in PROTOCOL 3.9.
 struct RightsModel {
+  /// A commit, the access list that came with it, and the nodes with which it began its zone.
+  struct Change {
+    var position: AccessModel.Position
+    var commit: ZoneCommit.Fields
+    var list: ZoneACL.Fields?
+    var nodes: [LogNode] = []
+  }
+
   private struct Leaf {
     let parent: NodeID
     let writer: UserID
@@ -23,26 +31,13 @@ struct RightsModel {
   private var puts: [Put] = []
   private var faults: [String] = []
 
-  init(_ server: TestServer) throws {
-    let (commits, states) = try AccessModel.read(server) { db in
-      (
-        try Row.fetchAll(
-          db,
-          sql: """
-            SELECT c.feed_position, c.bytes, a.bytes, c.zone FROM commits c LEFT JOIN acls a ON a.id = c.acl
-            ORDER BY c.feed_position
-            """),
-        try Row.fetchAll(db, sql: "SELECT zone, bytes FROM states ORDER BY zone, part")
-      )
-    }
-    var lists: [Int64: [UInt8]] = [:]
-    for row in states { lists[row[0], default: []] += [UInt8](row[1] as Data) }
-    for row in commits {
-      let commit = try ZoneCommit([UInt8](row[1] as Data)).fields
-      let list = try (row[2] as Data?).map { try ZoneACL([UInt8]($0)).fields }
-      if commit.seq == 0 { try begin(commit.zone, list, lists[row[3]]) }
-      apply(commit, at: row[0])
-      if let list, self.lists[commit.zone] != nil { self.lists[commit.zone] = list }
+  /// - Parameter changes: the commits of all zones, in the server's order.
+  init(_ changes: [Change]) {
+    for change in changes {
+      let (commit, list) = (change.commit, change.list)
+      if commit.seq == 0 { begin(commit.zone, list, change.nodes) }
+      apply(commit, at: change.position)
+      if let list, lists[commit.zone] != nil { lists[commit.zone] = list }
     }
   }
 
@@ -57,10 +52,10 @@ struct RightsModel {
   }
 
   /// A zone of a home tree begins empty, or with the nodes that the owner has split off.
-  private mutating func begin(_ zone: ZoneID, _ list: ZoneACL.Fields?, _ state: [UInt8]?) throws {
+  private mutating func begin(_ zone: ZoneID, _ list: ZoneACL.Fields?, _ nodes: [LogNode]) {
     guard let list, list.trunk == .home else { return }
     (lists[zone], leaves[zone]) = (list, [:])
-    for node in try state.map({ try StateList($0).nodes }) ?? [] {
+    for node in nodes {
       leaves[zone]?[node.node] = Leaf(parent: node.parent, writer: list.owner)
     }
   }
@@ -125,5 +120,30 @@ struct RightsModel {
     if permissions.contains(.writeOnce), !permissions.contains(.burnIfSender) || leaf.writer != writer { return false }
     if permissions.contains(.leafsOnly), leaf.parent != zone.root { return false }
     return !permissions.contains(.userOnly) || node == NodeID.child(of: zone, for: writer)
+  }
+}
+
+extension RightsModel.Change {
+  /// Reads all commits of a server.
+  static func all(of server: TestServer) throws -> [RightsModel.Change] {
+    let (commits, states) = try AccessModel.read(server) { db in
+      (
+        try Row.fetchAll(
+          db,
+          sql: """
+            SELECT c.feed_position, c.bytes, a.bytes, c.zone FROM commits c LEFT JOIN acls a ON a.id = c.acl
+            ORDER BY c.feed_position
+            """),
+        try Row.fetchAll(db, sql: "SELECT zone, bytes FROM states ORDER BY zone, part")
+      )
+    }
+    var lists: [Int64: [UInt8]] = [:]
+    for row in states { lists[row[0], default: []] += [UInt8](row[1] as Data) }
+    return try commits.map { row in
+      var change = RightsModel.Change(position: row[0], commit: try ZoneCommit([UInt8](row[1] as Data)).fields)
+      change.list = try (row[2] as Data?).map { try ZoneACL([UInt8]($0)).fields }
+      if change.commit.seq == 0 { change.nodes = try lists[row[3]].map { try StateList($0).nodes } ?? [] }
+      return change
+    }
   }
 }
