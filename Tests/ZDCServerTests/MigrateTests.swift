@@ -127,6 +127,33 @@ import ZDCServerSQLite
     }
   }
 
+  /// - A server's rows are moved from one PostgreSQL database into another one
+  /// => it answers as before, and takes commits
+  @Test func aServerMovesToAnotherDatabase() async throws {
+    try await World.with { world in
+      try await Self.withDatabase { first in
+        try await Self.withDatabase { second in
+          try await Self.withFolders { (beside, other) async throws in
+            let before = try await TestServer.run(in: world.folder) { try await world.answers($0) }
+            for (from, to) in [
+              (["--from-data", world.folder], ["--to-data", beside, "--to-database", first]),
+              (["--from-data", beside, "--from-database", first], ["--to-data", other, "--to-database", second]),
+            ] {
+              let copied = try await ServerProcess.run(["migrate"] + from + to)
+              #expect(copied.status == 0, "\(copied.output)")
+            }
+            try await Self.check(["--data", other, "--database", second])
+            let moved = try await ServerProcess.serve(folder: other, ["--database", second])
+            #expect(try await world.answers(moved) == before)
+            var branch = world.branch
+            try await moved.put([Self.record(in: branch)], in: &branch, token: world.owner.token)
+            #expect(await moved.stop() == 0)
+          }
+        }
+      }
+    }
+  }
+
   private static func record(in zone: TestZone) -> NodeRecord {
     zone.record(.random()) { $0.parentKeyGen = zone.acl.fields.zoneKeyGen }
   }
