@@ -37,11 +37,21 @@ package struct BranchRows {
     forgetCaches()
   }
 
+  /// Returns the rows of nodes that the cloud does not have and that are directly below nodes of the branch.
+  package func localNodes() throws -> [NodeRow] {
+    try transaction.nodes.fetchAll(
+      "WHERE zone = ? AND recordVersion = 0 AND parent IN (SELECT id FROM zdc_node WHERE zone = ?) ORDER BY id",
+      [zone, branch])
+  }
+
   /// Moves nodes below `top` that the cloud does not have, and all queued operations of the branch's nodes.
-  package func moveLocalNodes(below top: Int64) throws {
+  ///
+  /// - Parameter except: Nodes that stay, with all below them.
+  package func moveLocalNodes(below top: Int64, except: [Int64] = []) throws {
     let below = """
       WITH RECURSIVE below(id) AS (
-        SELECT ?3 UNION ALL SELECT child.id FROM zdc_node child JOIN below ON child.parent = below.id)
+        SELECT ?3 UNION ALL SELECT child.id FROM zdc_node child JOIN below ON child.parent = below.id
+        WHERE child.id NOT IN (\(except.map(String.init).joined(separator: ", "))))
       """
     try transaction.database.execute(
       sql: "\(below) UPDATE zdc_node SET zone = ?1 WHERE zone = ?2 AND id IN (SELECT id FROM below)",

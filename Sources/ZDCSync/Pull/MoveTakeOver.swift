@@ -160,12 +160,9 @@ struct MoveTakeOver {
     let crossing = ZoneCrossing(session: session, transaction: transaction)
     for id in moved {
       guard let parent = try nodes.node(id: id) else { continue }
-      for var child in try nodes.children(of: id) where child.zone == zone && !child.isUploaded {
+      for child in try nodes.children(of: id) where child.zone == zone && !child.isUploaded {
         if try BranchToMove(transaction, top: child).namesOldContent {
-          // It is restored in this zone first: the server has the content for its node here only.
-          try crossing.store(&child)
-          try transaction.moves.setCrossing(child.id, true)
-          _ = try crossing.queueRecord(of: child, as: .move)
+          try crossing.moveOnceRestored(child)
           continue
         }
         for var row in try nodes.subtree(of: child.id) where row.zone == zone && !row.isUploaded {

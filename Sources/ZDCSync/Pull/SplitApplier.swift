@@ -90,10 +90,18 @@ struct SplitApplier {
     try rows.makeRoot(try nodes.node(id: root.id) ?? root)
     if let mount, graft == nil { try transaction.mounts.set(zone: branch, at: mount.id) }
     try returnMovedOut(rows, below: root)
-    try rows.moveLocalNodes(below: root.id)
+    try moveLocalNodes(below: root, rows)
     if let mount { try rows.moveMoves(of: root, to: mount) }
     try rows.readLostNodes()
     if let graft { try announce(graft, root, from: oldPath, pointer: mount) }
+  }
+
+  /// Moves what this device has not sent to the new zone, except for nodes that the app has restored.
+  private func moveLocalNodes(below root: NodeRow, _ rows: BranchRows) throws {
+    let restored = try rows.localNodes().filter { try BranchToMove(transaction, top: $0).namesOldContent }
+    try rows.moveLocalNodes(below: root.id, except: restored.map(\.id))
+    let crossing = ZoneCrossing(session: session, transaction: transaction)
+    for row in restored { try crossing.moveOnceRestored(row) }
   }
 
   /// Returns the top to its place in the cloud if this device has moved it below a node of the branch that it had moved out

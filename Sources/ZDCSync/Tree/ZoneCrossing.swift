@@ -75,6 +75,15 @@ struct ZoneCrossing {
     return operation.id
   }
 
+  /// Keeps a node that the app has restored in its zone, which alone has its content, until that is sent. Then it moves to
+  /// the zone of its parent.
+  func moveOnceRestored(_ restored: NodeRow) throws {
+    var row = restored
+    try store(&row)
+    try moves.setCrossing(row.id, true)
+    _ = try queueRecord(of: row, as: .move)
+  }
+
   // MARK: Holding
 
   /// Holds the moves out of a zone if a commit changes a branch there that is being moved. Call this before the commit is

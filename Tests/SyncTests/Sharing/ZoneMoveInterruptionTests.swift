@@ -169,6 +169,29 @@ struct ZoneMoveInterruptionTests {
     }
   }
 
+  /// - a device restores a deleted node, and before that is sent, another one shares the folder that it is in
+  /// => it is in the shared folder, with its content and all below it
+  @Test(arguments: ["/folder/a", "/folder/a/b"])
+  func theFolderOfARestoredNodeIsSharedByAnotherDevice(path: String) async throws {
+    try await TestWorld.run { world in
+      let moving = try await Moving(world)
+      let (alice, second) = (moving.alice, try await world.device("second"))
+      let before = try await alice.branch("/folder")
+      try await alice.delete(path)
+      try await TestWorld.settle([alice, second])
+      let user = try second.localUserID
+      let trash = try await second.syncManager.deletedNodes(localUserID: user)
+      _ = try await second.syncManager.restore(try #require(trash.first), intoFolderID: nil, localUserID: user)
+      try await second.create("/folder/new", "new")
+      try await alice.share("/folder", with: moving.bob)
+      try await alice.sync()
+      try await moving.expectEqual(second)
+      try await second.delete("/folder/new")
+      try await moving.expectEqual(second)
+      #expect(try await second.branch("/folder") == before)
+    }
+  }
+
   private static func restoreEarlier(_ path: String, _ device: TestDevice) async throws {
     let (node, user) = (try await device.node(path), try device.localUserID)
     let versions = try await device.syncManager.versions(ofNodeID: node.uuid, localUserID: user)
