@@ -58,6 +58,7 @@ extension NodeIdentity {
     out.append(unused != nil)
     if let unused { out.append16(unused.bytes) }
     out.append16(Array((replaced ?? "").utf8))
+    if let burnMs = cloud?.burnMs { out.append(burnMs) }
     return out.bytes
   }
 
@@ -73,6 +74,7 @@ extension NodeIdentity {
     unused = try reader.readBool() ? try RecordPrivate(Array(try reader.readVariable16()), hasContent: false) : nil
     let eTag = try reader.remaining > 0 ? Array(reader.readVariable16()) : []
     replaced = eTag.isEmpty ? nil : String(decoding: eTag, as: UTF8.self)
+    if reader.remaining > 0 { cloud?.burnMs = try reader.readUInt64() }
   }
 
   private static func append(_ cloud: NodeRow.RemoteState, to out: inout ByteWriter) {

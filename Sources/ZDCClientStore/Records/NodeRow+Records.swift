@@ -13,7 +13,7 @@ extension NodeRow {
     absorb(opened, item)
   }
 
-  /// Takes over what the cloud says; place and name stay as the app sees them.
+  /// Takes over what the cloud says; place and name stay as the app sees them, and a burn date that the app has changed.
   package mutating func absorb(_ opened: OpenedRecord, _ item: PageContents.Record) {
     let fields = opened.record.fields
     key = opened.key
@@ -42,10 +42,10 @@ extension NodeRow {
   /// Everything but keys and content.
   package mutating func absorbPublic(_ item: PageContents.Record, name: [UInt8]) {
     let fields = item.record.fields
-    burnMs = fields.burnMs
+    if !isBurnDateChanged { burnMs = fields.burnMs }
     cloud = RemoteState(
       recordVersion: fields.recordVersion, recordHash: item.record.hash, parent: fields.parent,
-      name: name, nameTag: fields.nameTag, writer: fields.writer, receivedMs: item.receivedMs)
+      name: name, nameTag: fields.nameTag, writer: fields.writer, receivedMs: item.receivedMs, burnMs: fields.burnMs)
   }
 }
 

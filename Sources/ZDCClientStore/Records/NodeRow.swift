@@ -54,6 +54,9 @@ package struct NodeRow: Sendable {
 
   package var isUploaded: Bool { cloud != nil }
 
+  /// Whether the app has changed the burn date, and the cloud does not have that yet.
+  package var isBurnDateChanged: Bool { burnMs != cloud?.burnMs }
+
   /// Where the node points to, if it is a pointer.
   package var pointer: PointerTarget? { unused?.pointer }
 
@@ -72,10 +75,12 @@ package struct NodeRow: Sendable {
     package var nameTag: NameTag
     package var writer: UserID
     package var receivedMs: UInt64
+    /// The burn date there; the row's own is what the app sees.
+    package var burnMs: UInt64?
 
     package init(
       recordVersion: UInt64, recordHash: RecordHash, parent: NodeID, name: [UInt8], nameTag: NameTag, writer: UserID,
-      receivedMs: UInt64
+      receivedMs: UInt64, burnMs: UInt64? = nil
     ) {
       self.recordVersion = recordVersion
       self.recordHash = recordHash
@@ -84,6 +89,7 @@ package struct NodeRow: Sendable {
       self.nameTag = nameTag
       self.writer = writer
       self.receivedMs = receivedMs
+      self.burnMs = burnMs
     }
   }
 

@@ -11,7 +11,7 @@ extension NodeStore {
   private static let columns = [
     "uuid", "zone", "nodeID", "parent", "depth", "nameTag", "sealed", "keyGen", "historyWrap", "recordVersion",
     "recordHash", "cloudParent", "cloudNameTag", "writer", "recordReceivedMs", "burnMs", "dataVersion", "blobID",
-    "cipherLength", "contentRoot", "dataWriter", "dataTimeMs", "dataReceivedMs", "quarantine",
+    "cipherLength", "contentRoot", "dataWriter", "dataTimeMs", "dataReceivedMs", "quarantine", "cloudBurnMs",
   ]
 
   static let select = "SELECT id, \(columns.joined(separator: ", ")) FROM zdc_node"
@@ -69,7 +69,7 @@ extension NodeStore {
       cloud?.recordHash.data, cloud?.parent.data, cloud?.nameTag.data, cloud?.writer.data, cloud?.receivedMs.stored,
       row.burnMs?.stored, content?.content.dataVersion.stored, content?.content.blobID.data,
       content?.content.cipherLength.stored, content?.content.contentRoot.data, content?.writer.data,
-      content?.timeMs.stored, content?.receivedMs.stored, row.quarantine,
+      content?.timeMs.stored, content?.receivedMs.stored, row.quarantine, cloud?.burnMs?.stored,
     ]
   }
 
@@ -91,7 +91,8 @@ extension NodeStore {
     guard let version = row.unsigned(10), version > 0 else { return nil }
     return NodeRow.RemoteState(
       recordVersion: version, recordHash: try RecordHash(row, 11), parent: try NodeID(row, 12), name: name,
-      nameTag: try NameTag(row, 13), writer: try UserID(row, 14), receivedMs: row.unsigned(15) ?? 0)
+      nameTag: try NameTag(row, 13), writer: try UserID(row, 14), receivedMs: row.unsigned(15) ?? 0,
+      burnMs: row.unsigned(25))
   }
 
   private func decodeContent(_ row: RawRow, _ secrets: ContentSecrets) throws -> NodeRow.RemoteContent {

@@ -63,7 +63,8 @@ extension ChangeApplier {
     } else if namesKept, let lost = before.content {
       try queueLostContent(row, lost.content.dataVersion)
     }
-    try settleRecord(resending.record, isNeeded: namesKept || (keepsRecord && !isSame))
+    let isRecordNeeded = namesKept || (keepsRecord && !isSame) || row.isBurnDateChanged
+    try settleRecord(resending.record, isNeeded: isRecordNeeded)
     try settleData(resending, row, isNeeded: keepsData)
     if keepsRecord {
       try nodes.update(row)

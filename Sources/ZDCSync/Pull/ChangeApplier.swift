@@ -233,15 +233,22 @@ package struct ChangeApplier {
     transaction.signal(.queue(localUser: session.localUser))
   }
 
-  /// Whether a change of the node's burn date, or of a message's state, is queued.
+  /// Whether a change of a message's state is queued.
   private func isChangedHere(_ row: NodeRow) throws -> Bool {
-    try transaction.operations.operations(node: row.id)
-      .contains { $0.kind == .modify && !$0.isRestoration && $0.zone == row.zone }
+    guard MessageGaps.concern(zoneRow) else { return false }
+    return try transaction.operations.operations(node: row.id).contains { $0.kind == .modify }
   }
 
-  private func keepChanges(of before: NodeRow, in row: inout NodeRow) {
-    row.burnMs = before.burnMs
-    if MessageGaps.concern(zoneRow) { row.unused?.isRead = before.unused?.isRead ?? false }
+  /// A committed move takes precedence over a queued one. A burn date that was set with that is still sent.
+  private func dropMoves(_ moves: [OperationRow], of row: NodeRow) throws {
+    for var operation in moves {
+      guard row.isBurnDateChanged else {
+        try transaction.operations.delete(id: operation.id)
+        continue
+      }
+      operation.kind = .modify
+      try transaction.operations.update(operation)
+    }
   }
 
   private var outgoing: OutgoingMessages { OutgoingMessages(session: session, transaction: transaction) }
@@ -303,15 +310,14 @@ package struct ChangeApplier {
     absorb(opened, item, into: &row)
     if try keepRestored(&row, before: before) { change.data = false }
     try outgoing.keepServed(&row, before: before, of: zoneRow)
-    if try isChangedHere(before) { keepChanges(of: before, in: &row) }
+    if try isChangedHere(before) { row.unused?.isRead = before.unused?.isRead ?? false }
     try outgoing.note(row, of: zoneRow)
     if row.key != before.key { try places.retagChildren(of: row) }
     // The request in flight of another zone, to which the node moves, has moves of its own.
     let localMoves = try transaction.operations.operations(node: row.id)
       .filter { $0.kind == .move && $0.zone == row.zone }
     if change.moved || localMoves.isEmpty {
-      // A committed move takes precedence over a queued one.
-      for operation in localMoves { try transaction.operations.delete(id: operation.id) }
+      try dropMoves(localMoves, of: row)
       try moveToCloudPlace(&row, opened, parent: parent)
       if !localMoves.isEmpty { try places.recordDroppedMove(row, wanted: oldPath, writer: opened.record.fields.writer) }
     } else {

@@ -137,7 +137,8 @@ struct MoveTakeOver {
     try nodes.deleteSubtree(of: new.id)
     row.identity = new.identity
     (row.parent, row.depth, row.name, row.nameTag) = (new.parent, new.depth, new.name, new.nameTag)
-    (row.burnMs, row.createdMs, row.quarantine) = (new.burnMs, new.createdMs, new.quarantine)
+    if !pair.old.isBurnDateChanged { row.burnMs = new.burnMs }
+    (row.createdMs, row.quarantine) = (new.createdMs, new.quarantine)
     try nodes.update(row)
     try moveQueue(of: row, wanted: wanted, before: pair.old)
   }
@@ -150,7 +151,7 @@ struct MoveTakeOver {
       try transaction.record(.cloudWon, row) { $0.mine.eTag = before.content?.content.eTag }
     }
     try crossing.requeueContent(of: row)
-    _ = try crossing.requeueRecord(of: row, as: nil)
+    _ = try crossing.requeueRecord(of: row, as: row.isBurnDateChanged ? .modify : nil)
     try transaction.moves.setCrossing(row.id, false)
     if isMoving { try places.recordDroppedMove(row, wanted: wanted, writer: row.cloud?.writer) }
   }

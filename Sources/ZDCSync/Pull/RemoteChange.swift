@@ -23,7 +23,7 @@ package struct RemoteChange: Equatable {
     // change for the app.
     let record =
       data || !after.secrets.recipients.isEmpty
-      ? before.burnMs != fields.burnMs || before.keyGen != fields.keyGen : cloud.recordHash != after.record.hash
+      ? cloud.burnMs != fields.burnMs || before.keyGen != fields.keyGen : cloud.recordHash != after.record.hash
     self.init(moved: moved, data: data, record: !moved && record)
   }
 

@@ -222,6 +222,7 @@ package struct CommitBuilder {
     var facts = InFlightStore.Outcome.Facts(
       recordVersion: record.fields.recordVersion, recordHash: record.hash, parent: record.fields.parent,
       nameTag: record.fields.nameTag, name: row.name, keyGen: record.fields.keyGen)
+    facts.burnMs = record.fields.burnMs
     if isRekeyed { facts.rekeyed = (row.key, row.historyWrap) }
     if let content, let fields = record.fields.content {
       facts.content = (fields, content.secrets, record.fields.timeMs)

@@ -70,6 +70,7 @@ struct ListStager {
     var facts = InFlightStore.Outcome.Facts(
       recordVersion: record.fields.recordVersion, recordHash: record.hash, parent: .zero, nameTag: .zero,
       name: row.name, keyGen: list.zoneKeyGen)
+    facts.burnMs = record.fields.burnMs
     facts.rekeyed = (key, list.historyWrap)
     return (record, InFlightStore.Rotation(node: row.id, facts: facts))
   }

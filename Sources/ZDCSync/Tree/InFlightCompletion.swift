@@ -51,7 +51,7 @@ struct InFlightCompletion {
   private func state(_ facts: InFlightStore.Outcome.Facts, _ receivedMs: UInt64) -> NodeRow.RemoteState {
     NodeRow.RemoteState(
       recordVersion: facts.recordVersion, recordHash: facts.recordHash, parent: facts.parent, name: facts.name,
-      nameTag: facts.nameTag, writer: session.user, receivedMs: receivedMs)
+      nameTag: facts.nameTag, writer: session.user, receivedMs: receivedMs, burnMs: facts.burnMs)
   }
 
   private func content(

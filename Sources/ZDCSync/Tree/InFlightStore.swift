@@ -144,9 +144,12 @@ extension InFlightStore {
       package var nameTag: NameTag
       package var name: [UInt8]
       package var keyGen: UInt32
+      package var burnMs: UInt64?
       /// The fresh key and the sealed older ones, if the put rotates the node.
       var rekeyed: (key: NodeKey, historyWrap: [UInt8])?
-      package var content: (public: NodeRecord.Content, secrets: ContentSecrets, timeMs: UInt64)?
+      package var content: Content?
+
+      package typealias Content = (public: NodeRecord.Content, secrets: ContentSecrets, timeMs: UInt64)
     }
   }
 }
@@ -174,17 +177,8 @@ extension InFlightStore.Outcome.Facts {
       out.append16(rekeyed.historyWrap)
     }
     out.append(content != nil)
-    guard let content else { return out.bytes }
-    out.append(content.public.dataVersion)
-    out.append(content.public.blobID)
-    out.append(content.public.cipherLength)
-    out.append(content.public.contentRoot)
-    out.append(contentsOf: content.secrets.key.exportBytes())
-    out.append(content.secrets.sizes.metadata)
-    out.append(content.secrets.sizes.thumbnail)
-    out.append(content.secrets.sizes.data)
-    out.append(content.secrets.thumbnailTag)
-    out.append(content.timeMs)
+    if let content { Self.append(content, to: &out) }
+    if let burnMs { out.append(burnMs) }
     return out.bytes
   }
 
@@ -200,7 +194,24 @@ extension InFlightStore.Outcome.Facts {
       guard let key = NodeKey(try reader.read(count: 32)) else { throw ZDCError(.corruptDatabase) }
       rekeyed = (key, Array(try reader.readVariable16()))
     }
-    guard try reader.readBool() else { return }
+    if try reader.readBool() { content = try Self.readContent(&reader) }
+    if reader.remaining > 0 { burnMs = try reader.readUInt64() }
+  }
+
+  private static func append(_ content: Content, to out: inout ByteWriter) {
+    out.append(content.public.dataVersion)
+    out.append(content.public.blobID)
+    out.append(content.public.cipherLength)
+    out.append(content.public.contentRoot)
+    out.append(contentsOf: content.secrets.key.exportBytes())
+    out.append(content.secrets.sizes.metadata)
+    out.append(content.secrets.sizes.thumbnail)
+    out.append(content.secrets.sizes.data)
+    out.append(content.secrets.thumbnailTag)
+    out.append(content.timeMs)
+  }
+
+  private static func readContent(_ reader: inout ByteReader) throws -> Content {
     let content = NodeRecord.Content(
       dataVersion: try reader.readUInt64(), blobID: try reader.read16(), cipherLength: try reader.readUInt64(),
       contentRoot: try reader.read32())
@@ -209,6 +220,6 @@ extension InFlightStore.Outcome.Facts {
     let thumbnail = try reader.readUInt32()
     let sizes = ContentSizes(metadata: metadata, thumbnail: thumbnail, data: try reader.readUInt64())
     let secrets = ContentSecrets(key: key, sizes: sizes, thumbnailTag: try reader.read16())
-    self.content = (content, secrets, try reader.readUInt64())
+    return (content, secrets, try reader.readUInt64())
   }
 }

@@ -101,6 +101,62 @@ import ZeroDarkCloudTesting
     }
   }
 
+  /// What A changes, what B changes before that is sent, and what both have in the end.
+  struct BurnDates: CustomTestStringConvertible {
+    let testDescription: String
+    var mine: (date: Date?, name: String?) = (nil, nil)
+    var theirs: (date: Date?, name: String?, text: String?) = (nil, nil, nil)
+    let result: (date: Date, name: String)
+
+    static let first = Date(timeIntervalSince1970: 4_000_000_000)
+    static let second = Date(timeIntervalSince1970: 4_100_000_000)
+    static let all = [
+      BurnDates(
+        testDescription: "date and name, content", mine: (first, "mine"), theirs: (nil, nil, "2"),
+        result: (first, "mine")),
+      BurnDates(
+        testDescription: "date and name, name", mine: (first, "mine"), theirs: (nil, "theirs", nil),
+        result: (first, "theirs")),
+      BurnDates(
+        testDescription: "name, date", mine: (nil, "mine"), theirs: (second, nil, nil), result: (second, "mine")),
+      BurnDates(
+        testDescription: "date, date", mine: (first, nil), theirs: (second, nil, nil), result: (first, "f")),
+      BurnDates(
+        testDescription: "date, date and name", mine: (first, nil), theirs: (second, "theirs", "2"),
+        result: (first, "theirs")),
+    ]
+  }
+
+  /// - A changes a burn date, a name, or both in one operation, and B something else of the node before that is sent
+  /// => no burn date is lost; of two, A's holds
+  @Test(arguments: BurnDates.all) func recordChangedHere_andElsewhere(story: BurnDates) async throws {
+    try await TestWorld.run { world in
+      let (a, b) = (try await world.device("A"), try await world.device("B"))
+      try await a.create("/f", "1")
+      try await world.settle(a, b)
+      try await Self.change(a, story.mine.date, story.mine.name)
+      try await Self.change(b, story.theirs.date, story.theirs.name)
+      if let text = story.theirs.text { try await b.edit("/\(story.theirs.name ?? "f")", text) }
+      try await b.push()
+      try await world.settle(a, b)
+      let fresh = try await world.device("C")
+      try await world.settle(fresh)
+      for device in [a, b, fresh] {
+        #expect(try await device.node("/\(story.result.name)").burnDate == story.result.date)
+      }
+    }
+  }
+
+  private static func change(_ device: TestDevice, _ date: Date?, _ name: String?) async throws {
+    guard date != nil || name != nil else { return }
+    try await device.write { _, cloud in
+      var node = try #require(cloud.node(path: ZDCTreesystemPath(pathComponents: ["f"])))
+      if let date { node.burnDate = date }
+      if let name { node.name = name }
+      try cloud.modifyNode(node)
+    }
+  }
+
   @Test func movedAndRenamedTogether_isOneCall() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
