@@ -33,7 +33,7 @@ struct PullPriorityTests {
 
   /// Sorting only a few changed nodes, without a walk through the zone, gives the same order.
   @Test(arguments: 0..<20) func aFewNodesAlone_comeInTheOrderOfTheWholeWalk(seed: Int) throws {
-    var random = SystemRandomNumberGenerator()
+    var random = SeededGenerator(seed: UInt64(seed))
     let tree = Tree(count: 60, &random)
     let pending = Set(tree.nodes.shuffled(using: &random).prefix(1 + seed))
     let preferred = Set(tree.nodes.shuffled(using: &random).prefix(seed % 4))

@@ -37,11 +37,19 @@ package struct BranchRows {
     forgetCaches()
   }
 
-  /// Returns the rows of nodes that the cloud does not have and that are directly below nodes of the branch.
-  package func localNodes() throws -> [NodeRow] {
+  /// Returns the nodes directly below nodes of the branch that the app has restored, or that have such a node below them,
+  /// and that the cloud does not have again yet.
+  package func restoredNodes() throws -> [NodeRow] {
     try transaction.nodes.fetchAll(
-      "WHERE zone = ? AND recordVersion = 0 AND parent IN (SELECT id FROM zdc_node WHERE zone = ?) ORDER BY id",
-      [zone, branch])
+      """
+      WHERE zone = ?1 AND recordVersion = 0 AND parent IN (SELECT id FROM zdc_node WHERE zone = ?2) AND id IN (
+        WITH RECURSIVE above(id) AS (
+          SELECT node FROM zdc_operation
+          WHERE zone = ?1 AND kind <> \(OperationRow.Kind.putData.rawValue) AND resend IS NOT NULL AND node IS NOT NULL
+          UNION SELECT n.parent FROM above JOIN zdc_node n ON n.id = above.id WHERE n.parent IS NOT NULL
+        ) SELECT id FROM above)
+      ORDER BY id
+      """, [zone, branch])
   }
 
   /// Moves nodes below `top` that the cloud does not have, and all queued operations of the branch's nodes.

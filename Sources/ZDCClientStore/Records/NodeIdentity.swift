@@ -95,30 +95,17 @@ extension NodeIdentity {
   }
 
   private static func append(_ content: NodeRow.RemoteContent, to out: inout ByteWriter) {
-    out.append(content.content.dataVersion)
-    out.append(content.content.blobID)
-    out.append(content.content.cipherLength)
-    out.append(content.content.contentRoot)
-    out.append(contentsOf: content.secrets.key.exportBytes())
-    out.append(content.secrets.sizes.metadata)
-    out.append(content.secrets.sizes.thumbnail)
-    out.append(content.secrets.sizes.data)
-    out.append(content.secrets.thumbnailTag)
+    out.append(content.content)
+    out.append(content.secrets)
     out.append(content.writer)
     out.append(content.timeMs)
     out.append(content.receivedMs)
   }
 
   private static func readContent(_ reader: inout ByteReader) throws -> NodeRow.RemoteContent {
-    let content = NodeRecord.Content(
-      dataVersion: try reader.readUInt64(), blobID: try reader.read16(), cipherLength: try reader.readUInt64(),
-      contentRoot: try reader.read32())
-    guard let key = ContentKey(try reader.read(count: 32)) else { throw ZDCError(.corruptDatabase) }
-    let metadata = try reader.readUInt32()
-    let thumbnail = try reader.readUInt32()
-    let sizes = ContentSizes(metadata: metadata, thumbnail: thumbnail, data: try reader.readUInt64())
+    let content = try reader.readContent()
     return NodeRow.RemoteContent(
-      content: content, secrets: ContentSecrets(key: key, sizes: sizes, thumbnailTag: try reader.read16()),
-      writer: try reader.read32(), timeMs: try reader.readUInt64(), receivedMs: try reader.readUInt64())
+      content: content, secrets: try reader.readContentSecrets(), writer: try reader.read32(),
+      timeMs: try reader.readUInt64(), receivedMs: try reader.readUInt64())
   }
 }

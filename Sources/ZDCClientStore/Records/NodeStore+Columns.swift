@@ -123,7 +123,7 @@ extension NodeStore {
     out.append(contentsOf: row.key.exportBytes())
     out.append(row.createdMs)
     out.append(row.content != nil)
-    if let content = row.content { Self.append(content.secrets, to: &out) }
+    if let content = row.content { out.append(content.secrets) }
     // Nearly always the same name: then it is not written twice.
     let cloudName = row.cloud?.name ?? row.name
     out.append(cloudName != row.name)
@@ -138,27 +138,11 @@ extension NodeStore {
     let name = Array(try reader.readVariable16())
     guard let key = NodeKey(try reader.read(count: 32)) else { throw ZDCError(.corruptDatabase) }
     let createdMs = try reader.readUInt64()
-    let content = try reader.readBool() ? try Self.readContent(&reader) : nil
+    let content = try reader.readBool() ? try reader.readContentSecrets() : nil
     let cloudName = try reader.readBool() ? Array(try reader.readVariable16()) : name
     let unused = reader.remaining > 0 ? Array(try reader.readVariable16()) : nil
     return Secrets(
       name: name, key: key, createdMs: createdMs, content: content, cloudName: cloudName,
       unused: try unused.map { try RecordPrivate($0, hasContent: false) })
-  }
-
-  private static func append(_ content: ContentSecrets, to out: inout ByteWriter) {
-    out.append(contentsOf: content.key.exportBytes())
-    out.append(content.sizes.metadata)
-    out.append(content.sizes.thumbnail)
-    out.append(content.sizes.data)
-    out.append(content.thumbnailTag)
-  }
-
-  private static func readContent(_ reader: inout ByteReader) throws -> ContentSecrets {
-    guard let key = ContentKey(try reader.read(count: 32)) else { throw ZDCError(.corruptDatabase) }
-    let metadata = try reader.readUInt32()
-    let thumbnail = try reader.readUInt32()
-    let sizes = ContentSizes(metadata: metadata, thumbnail: thumbnail, data: try reader.readUInt64())
-    return ContentSecrets(key: key, sizes: sizes, thumbnailTag: try reader.read16())
   }
 }

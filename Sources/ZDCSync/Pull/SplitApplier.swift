@@ -90,16 +90,16 @@ struct SplitApplier {
     try rows.makeRoot(try nodes.node(id: root.id) ?? root)
     if let mount, graft == nil { try transaction.mounts.set(zone: branch, at: mount.id) }
     try returnMovedOut(rows, below: root)
-    try moveLocalNodes(below: root, rows)
+    try moveLocalNodes(below: [root], rows)
     if let mount { try rows.moveMoves(of: root, to: mount) }
     try rows.readLostNodes()
     if let graft { try announce(graft, root, from: oldPath, pointer: mount) }
   }
 
   /// Moves what this device has not sent to the new zone, except for nodes that the app has restored.
-  private func moveLocalNodes(below root: NodeRow, _ rows: BranchRows) throws {
-    let restored = try rows.localNodes().filter { try BranchToMove(transaction, top: $0).namesOldContent }
-    try rows.moveLocalNodes(below: root.id, except: restored.map(\.id))
+  private func moveLocalNodes(below tops: [NodeRow], _ rows: BranchRows) throws {
+    let restored = try rows.restoredNodes()
+    for top in tops { try rows.moveLocalNodes(below: top.id, except: restored.map(\.id)) }
     let crossing = ZoneCrossing(session: session, transaction: transaction)
     for row in restored { try crossing.moveOnceRestored(row) }
   }
@@ -144,7 +144,7 @@ struct SplitApplier {
       try dropMoves(of: row, in: branch)
     }
     try rows.moveCloudNodes()
-    for row in try rows.nodesWithoutPlace() { try rows.moveLocalNodes(below: row.id) }
+    try moveLocalNodes(below: try rows.nodesWithoutPlace(), rows)
     try rows.readLostNodes()
   }
 

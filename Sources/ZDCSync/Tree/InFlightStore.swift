@@ -147,9 +147,7 @@ extension InFlightStore {
       package var burnMs: UInt64?
       /// The fresh key and the sealed older ones, if the put rotates the node.
       var rekeyed: (key: NodeKey, historyWrap: [UInt8])?
-      package var content: Content?
-
-      package typealias Content = (public: NodeRecord.Content, secrets: ContentSecrets, timeMs: UInt64)
+      package var content: (public: NodeRecord.Content, secrets: ContentSecrets, timeMs: UInt64)?
     }
   }
 }
@@ -177,7 +175,11 @@ extension InFlightStore.Outcome.Facts {
       out.append16(rekeyed.historyWrap)
     }
     out.append(content != nil)
-    if let content { Self.append(content, to: &out) }
+    if let content {
+      out.append(content.public)
+      out.append(content.secrets)
+      out.append(content.timeMs)
+    }
     if let burnMs { out.append(burnMs) }
     return out.bytes
   }
@@ -194,32 +196,9 @@ extension InFlightStore.Outcome.Facts {
       guard let key = NodeKey(try reader.read(count: 32)) else { throw ZDCError(.corruptDatabase) }
       rekeyed = (key, Array(try reader.readVariable16()))
     }
-    if try reader.readBool() { content = try Self.readContent(&reader) }
+    if try reader.readBool() {
+      content = (try reader.readContent(), try reader.readContentSecrets(), try reader.readUInt64())
+    }
     if reader.remaining > 0 { burnMs = try reader.readUInt64() }
-  }
-
-  private static func append(_ content: Content, to out: inout ByteWriter) {
-    out.append(content.public.dataVersion)
-    out.append(content.public.blobID)
-    out.append(content.public.cipherLength)
-    out.append(content.public.contentRoot)
-    out.append(contentsOf: content.secrets.key.exportBytes())
-    out.append(content.secrets.sizes.metadata)
-    out.append(content.secrets.sizes.thumbnail)
-    out.append(content.secrets.sizes.data)
-    out.append(content.secrets.thumbnailTag)
-    out.append(content.timeMs)
-  }
-
-  private static func readContent(_ reader: inout ByteReader) throws -> Content {
-    let content = NodeRecord.Content(
-      dataVersion: try reader.readUInt64(), blobID: try reader.read16(), cipherLength: try reader.readUInt64(),
-      contentRoot: try reader.read32())
-    guard let key = ContentKey(try reader.read(count: 32)) else { throw ZDCError(.corruptDatabase) }
-    let metadata = try reader.readUInt32()
-    let thumbnail = try reader.readUInt32()
-    let sizes = ContentSizes(metadata: metadata, thumbnail: thumbnail, data: try reader.readUInt64())
-    let secrets = ContentSecrets(key: key, sizes: sizes, thumbnailTag: try reader.read16())
-    return (content, secrets, try reader.readUInt64())
   }
 }

@@ -5,8 +5,8 @@ import ZDCProtocol
 @Suite struct RightsModelTests {
   typealias Permissions = ZoneACL.Permissions
 
-  /// What a member does in a branch that has a folder of the owner with a node in it, a node of the owner's, two of the
-  /// member's own, and the node that the right `U` allows.
+  /// A change in a branch with these nodes: the owner's folder, with a node of the owner and one of the member in it; a node
+  /// of each at the top; and the node that the right `U` allows.
   enum Action: CaseIterable {
     case createAtTop, createInFolder, changeAtTop, changeInFolder, moveToTop, moveIntoFolder, changeOwnChild
     case deleteAtTop, deleteInFolder, deleteOwnAtTop, deleteOwnInFolder, deleteOwnChild, deleteFolder, split
