@@ -66,9 +66,16 @@ struct ContentKeeper {
     count(rows.map { Int64($0.bytes.count) })
   }
 
+  /// A new row by which a node has a file, and the number of the row that has it already.
+  typealias Reference = (source: Int64, row: BlobRow)
+
   /// Stores the rows by which other nodes have files that are stored already; returns their numbers, by node.
-  func insertReferences(_ rows: [BlobRow]) throws -> [NodeID: Int64] {
-    guard !rows.isEmpty else { return [:] }
+  ///
+  /// - Throws: `blobGone` if another write has removed a file since it was found.
+  func insertReferences(_ references: [Reference]) throws -> [NodeID: Int64] {
+    guard !references.isEmpty else { return [:] }
+    try holdSources(Set(references.map(\.source)))
+    let rows = references.map(\.row)
     let keys = try db.all(
       """
       INSERT INTO blobs(blob_id, zone, node, length, state, root, touched_ms, replaced_ms)
@@ -84,13 +91,25 @@ struct ContentKeeper {
     return Dictionary(keys, uniquingKeysWith: { first, _ in first })
   }
 
+  /// Keeps the rows of other zones until this transaction has ended. A write that deletes one of them waits, and the
+  /// removal of its file then finds the new row.
+  private func holdSources(_ keys: Set<Int64>) throws {
+    let held = try db.all("SELECT id FROM blobs WHERE id = ANY($1) ORDER BY id FOR KEY SHARE", .ints(Array(keys))) {
+      $0.int(0)
+    }
+    guard held.count == keys.count else { throw ServerError.contentIsGone }
+  }
+
   /// Attaches uploads, and files that the nodes had before.
-  func attach(_ blobs: [BlobRow], replacedMs: UInt64?) {
+  ///
+  /// - Throws: `blobGone` if another write has removed one since it was found: retained files belong to no subject.
+  func attach(_ blobs: [BlobRow], replacedMs: UInt64?) throws {
     guard !blobs.isEmpty else { return }
     let keys = PostgresValue.ints(blobs.map(\.key))
-    db.enqueue(
+    let found = try db.run(
       "UPDATE blobs SET zone = $2, state = 2, owner = NULL, replaced_ms = $3 WHERE id = ANY($1)", keys,
       .int(zone.rawValue), .ms(replacedMs))
+    guard found == Set(blobs.map(\.key)).count else { throw ServerError.contentIsGone }
     // The parts of an attached upload are no longer needed.
     db.enqueue("DELETE FROM parts WHERE blob = ANY($1)", keys)
     count(blobs.filter { $0.state != .attached }.map { Int64(clamping: $0.cipherLength) })

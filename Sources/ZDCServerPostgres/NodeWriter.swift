@@ -72,7 +72,8 @@ struct NodeWriter {
   private func keepDeleted(_ puts: [NodePut], _ small: [Int64: [UInt8]]) throws {
     guard !puts.isEmpty else { return }
     keeper.insertRecords(puts)
-    var (rows, references, files) = ([(blob: BlobID, node: NodeID, bytes: [UInt8])](), [BlobRow](), [BlobRow]())
+    var rows: [(blob: BlobID, node: NodeID, bytes: [UInt8])] = []
+    var (references, files) = ([ContentKeeper.Reference](), [BlobRow]())
     for put in puts {
       let node = put.leaf.node
       switch put.content {
@@ -80,19 +81,19 @@ struct NodeWriter {
       case .inline(let id, let bytes): rows.append((id, node, Array(bytes)))
       case .reference(let blob) where blob.isInline: rows.append((blob.id, node, try bytes(of: blob, small)))
       case .reference(let blob):
-        references.append(
-          blob.reference(for: node, in: keeper.zone, now: delta.receivedMs, replacedMs: delta.receivedMs))
+        references.append((blob.key, reference(to: blob, of: node, in: keeper.zone, replacedMs: delta.receivedMs)))
       // Small content of the node itself is kept with the node.
       case .attached(let blob): if blob.key > 0 { files.append(blob) }
       }
     }
     keeper.insertSmall(rows)
     _ = try keeper.insertReferences(references)
-    keeper.attach(files, replacedMs: delta.receivedMs)
+    try keeper.attach(files, replacedMs: delta.receivedMs)
   }
 
+  /// - Throws: `blobGone` if another write has removed content that this one found before.
   private func bytes(of blob: BlobRow, _ small: [Int64: [UInt8]]) throws -> [UInt8] {
-    guard let bytes = small[blob.key] else { throw PostgresError.damaged }
+    guard let bytes = small[blob.key] else { throw ServerError.contentIsGone }
     return bytes
   }
 
@@ -120,15 +121,19 @@ struct NodeWriter {
       }
       result.append(row)
     }
-    attacher.attach(attached, replacedMs: nil)
-    try store.removeBlobs(moved, onlyReplaced: false)
+    try attacher.attach(attached, replacedMs: nil)
+    try store.removeBlobs(moved)
     attacher.count(result.compactMap { $0.content.map { Int64($0.count) } })
     return result
   }
 
-  private func newReference(_ put: NodePut) -> BlobRow? {
+  private func newReference(_ put: NodePut) -> ContentKeeper.Reference? {
     guard case .reference(let blob) = put.content, !blob.isInline else { return nil }
-    return blob.reference(for: put.leaf.node, in: zone, now: delta.receivedMs, replacedMs: nil)
+    return (blob.key, reference(to: blob, of: put.leaf.node, in: zone, replacedMs: nil))
+  }
+
+  private func reference(to blob: BlobRow, of node: NodeID, in zone: ZoneKey, replacedMs: UInt64?) -> BlobRow {
+    blob.reference(for: node, in: zone, now: delta.receivedMs, replacedMs: replacedMs)
   }
 
   private static let arrays = """

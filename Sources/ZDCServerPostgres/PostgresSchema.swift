@@ -137,6 +137,11 @@ enum PostgresSchema {
     CREATE UNLOGGED TABLE device_links(
       id bytea PRIMARY KEY, key bytea NOT NULL, answer bytea, expires_ms int8 NOT NULL, party text NOT NULL)
     """,
+    """
+    -- Two processes may have issued tickets with one ID at the same moment. Only the first one was used.
+    DELETE FROM blobs b USING blobs f WHERE f.blob_id = b.blob_id AND f.state < 2 AND b.state < 2 AND f.id < b.id;
+    CREATE UNIQUE INDEX uploads_by_id ON blobs(blob_id) WHERE state < 2
+    """,
   ]
 }
 

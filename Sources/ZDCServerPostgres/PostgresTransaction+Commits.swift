@@ -5,7 +5,7 @@ internal import ZDCServer
 extension PostgresTransaction {
   func apply(_ delta: CommitDelta) throws -> [ZoneStatus] {
     let statuses = try delta.zones.map(apply)
-    try removeBlobs(delta.released.map(\.key), onlyReplaced: true)
+    try removeBlobs(delta.released.map(\.key), where: "replaced_ms IS NOT NULL")
     return statuses
   }
 

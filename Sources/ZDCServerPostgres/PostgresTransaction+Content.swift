@@ -131,22 +131,42 @@ extension PostgresTransaction {
     }
   }
 
-  func removeBlobs(_ blobs: [BlobRow]) throws { try removeBlobs(blobs.map(\.key), onlyReplaced: false) }
+  /// Removes uploads of the write's subjects, and retained content that no other write has attached again.
+  func removeBlobs(_ blobs: [BlobRow]) throws {
+    try removeBlobs(blobs.map(\.key), where: "state < 2 OR replaced_ms IS NOT NULL")
+  }
 
-  /// - Parameter onlyReplaced: whether to leave content that another write has attached again.
-  func removeBlobs(_ keys: [Int64], onlyReplaced: Bool) throws {
-    guard !keys.isEmpty else { return }
+  struct RemovedBlob {
+    var key, zone, length, state: Int64
+    var id: BlobID
+    var isFile: Bool
+  }
+
+  /// - Parameters:
+  ///   - condition: leaves blobs that no longer meet it. PostgreSQL evaluates it once it has locked a row, so it sees
+  ///     what other writes have done since the keys were read.
+  ///   - values: of the condition, from `$2`.
+  @discardableResult
+  func removeBlobs(
+    _ keys: [Int64], where condition: String = "true", _ values: PostgresValue...
+  ) throws -> [RemovedBlob] {
+    guard !keys.isEmpty else { return [] }
     let actual = PostgresValue.ints(keys.map { movedContents[$0] ?? $0 })
     let gone = try db.all(
       """
-      DELETE FROM blobs WHERE id = ANY($1)\(onlyReplaced ? " AND replaced_ms IS NOT NULL" : "")
-      RETURNING id, zone, length, state
-      """, actual
-    ) { (key: $0.int(0), zone: $0.int(1), length: $0.int(2), state: $0.int(3)) }
+      DELETE FROM blobs WHERE id = ANY($1) AND (\(condition))
+      RETURNING id, zone, length, state, blob_id, content IS NULL
+      """, [actual] + values
+    ) { row in
+      RemovedBlob(
+        key: row.int(0), zone: row.int(1), length: row.int(2), state: row.int(3), id: try row.id(4),
+        isFile: row.int(5) != 0)
+    }
     db.enqueue("DELETE FROM parts WHERE blob = ANY($1)", .ints(gone.map(\.key)))
     for blob in gone where blob.state == BlobRow.State.attached.rawValue {
       sums[blob.zone, default: ZoneSums()].add(contents: -1, bytes: -blob.length)
     }
+    return gone
   }
 }
 

@@ -7,12 +7,13 @@ extension PostgresTransaction {
     let records = try removeRecords(replacedBefore: replacedBefore, limit: limit)
     let doomed = try db.all(
       """
-      (SELECT id, blob_id, content IS NULL FROM blobs WHERE replaced_ms < $1 ORDER BY replaced_ms LIMIT $3)
-      UNION ALL (SELECT id, blob_id, true FROM blobs WHERE state < 2 AND touched_ms < $2 LIMIT $3)
+      (SELECT id FROM blobs WHERE replaced_ms < $1 ORDER BY replaced_ms LIMIT $3)
+      UNION ALL (SELECT id FROM blobs WHERE state < 2 AND touched_ms < $2 LIMIT $3)
       """, .ms(replacedBefore), .ms(abandonedBefore), .int(Int64(limit))
-    ) { (key: $0.int(0), id: try $0.id(1) as BlobID, isFile: $0.int(2) != 0) }
-    try removeBlobs(doomed.map(\.key), onlyReplaced: false)
-    return Collected(files: doomed.filter(\.isFile).map(\.id), isMore: max(records, doomed.count) >= limit)
+    ) { $0.int(0) }
+    let gone = try removeBlobs(
+      doomed, where: "replaced_ms < $2 OR (state < 2 AND touched_ms < $3)", .ms(replacedBefore), .ms(abandonedBefore))
+    return Collected(files: gone.filter(\.isFile).map(\.id), isMore: max(records, doomed.count) >= limit)
   }
 
   private func removeRecords(replacedBefore: UInt64, limit: Int) throws -> Int {
@@ -146,15 +147,14 @@ extension PostgresTransaction {
       ], of: user, limit: limit)
   }
 
-  private func removeBlobs(of user: Int64, limit: Int) throws -> [(key: Int64, id: BlobID, isFile: Bool)] {
+  private func removeBlobs(of user: Int64, limit: Int) throws -> [RemovedBlob] {
     let doomed = try db.all(
       """
-      SELECT id, blob_id, content IS NULL FROM blobs WHERE zone IN (\(Self.zones))
-      UNION SELECT id, blob_id, true FROM blobs WHERE state < 2 AND owner = $1 LIMIT $2
+      SELECT id FROM blobs WHERE zone IN (\(Self.zones))
+      UNION SELECT id FROM blobs WHERE state < 2 AND owner = $1 LIMIT $2
       """, .int(user), .int(Int64(limit))
-    ) { (key: $0.int(0), id: try $0.id(1) as BlobID, isFile: $0.int(2) != 0) }
-    try removeBlobs(doomed.map(\.key), onlyReplaced: false)
-    return doomed
+    ) { $0.int(0) }
+    return try removeBlobs(doomed)
   }
 
   private func removeRows(of user: Int64, limit: Int) throws -> Int {

@@ -345,6 +345,10 @@ import ZDCProtocol
         #expect(try reader.contentBytes(of: user) == 100_000)
         #expect(try reader.blobs([ticket.key]).map(\.id) == [blob])
       }
+      try await world.commit { reader, zone, delta throws in
+        let known = try #require(try reader.nodes([node], in: zone.key).first { $0.leaf.node == node })
+        delta.puts = [world.put(node, seq: 3, replacing: known)]
+      }
       let files = try await world.store.write([.upload(blob)]) { tx in
         try tx.removeBlobs([ticket])
         return try tx.file(blob)

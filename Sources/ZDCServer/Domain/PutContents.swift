@@ -58,7 +58,7 @@ struct PutContents {
       return .attached(try attached(blob, as: content, to: node))
     }
     if let source { return .reference(try self.source(source, as: content, to: node)) }
-    guard let inline = inline[content.blobID] else { throw Self.gone }
+    guard let inline = inline[content.blobID] else { throw ServerError.contentIsGone }
     let agrees = UInt64(inline.bytes.count) == content.cipherLength && inline.root == content.contentRoot
     try require(agrees, .contentHashMismatch, node: node)
     try require(added.insert(content.blobID).inserted, .blobNotYours, node: node)
@@ -72,7 +72,7 @@ struct PutContents {
     let isOfOtherZone =
       try blob.state == .attached && blob.node == node && blob.zone != zone
       && reader.treeID(of: blob.zone) == commit.zone.tree
-    guard !isTicketOfOther, !isOfOtherZone else { throw Self.gone }
+    guard !isTicketOfOther, !isOfOtherZone else { throw ServerError.contentIsGone }
     // An upload may have begun before any zone had the node: it is bound to its user and node.
     let isHere = try blob.zone == zone || (blob.state != .attached && reader.treeID(of: blob.zone) == commit.zone.tree)
     try require(blob.node == node && isHere, .blobNotYours, node: node)
@@ -90,8 +90,8 @@ struct PutContents {
     let blob: BlobRow
     do {
       blob = try Access.content(source.blob, node: source.node, tree: source.tree, user: commit.writer, in: reader)
-    } catch is ServerError { throw Self.gone }
-    guard blob.replacedMs == nil else { throw Self.gone }
+    } catch is ServerError { throw ServerError.contentIsGone }
+    guard blob.replacedMs == nil else { throw ServerError.contentIsGone }
     try check(blob, is: content, of: node)
     return blob
   }
@@ -101,6 +101,4 @@ struct PutContents {
     try require(
       root == content.contentRoot && blob.cipherLength == content.cipherLength, .contentHashMismatch, node: node)
   }
-
-  private static let gone = ServerError(.blobGone, "the server no longer has the content: send it again")
 }

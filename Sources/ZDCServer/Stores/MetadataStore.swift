@@ -235,6 +235,7 @@ package protocol MetadataTransaction: MetadataReader, InboxTransaction {
   func insertTicket(_ blob: BlobRow) throws -> Int64
   func updateTicket(_ blob: BlobRow) throws
   func insertPart(_ index: Int, hash: [UInt8], of blob: BlobRow, now: UInt64) throws
+  /// Removes uploads and retained content. A store with several writers leaves content that another write has attached.
   func removeBlobs(_ blobs: [BlobRow]) throws
 
   // Garbage collection
@@ -282,6 +283,9 @@ extension ServerError {
   /// A node of a closed zone that the store has not removed yet. Its id is free a little later.
   package static let nodeIsLeaving = ServerError(
     .tooManyRequests, "the nodes of a deleted zone are being removed", retryable: true, retryAfterMs: 5_000)
+
+  /// Content that a put names and that was removed.
+  package static let contentIsGone = ServerError(.blobGone, "the server no longer has the content: send it again")
 }
 
 /// The disk is full; no change of the write was kept.
