@@ -15,7 +15,7 @@ struct LibPQ: Sendable {
   typealias Result = OpaquePointer
   typealias Text = UnsafePointer<CChar>
 
-  let connect: @convention(c) (Text) -> Connection?
+  let connect: @convention(c) (UnsafePointer<Text?>, UnsafePointer<Text?>, Int32) -> Connection?
   let finish: @convention(c) (Connection) -> Void
   let status: @convention(c) (Connection) -> Int32
   let connectionError: @convention(c) (Connection) -> Text?
@@ -79,7 +79,7 @@ struct LibPQ: Sendable {
       }
       return unsafeBitCast(address, to: Function.self)
     }
-    connect = try function("PQconnectdb")
+    connect = try function("PQconnectdbParams")
     finish = try function("PQfinish")
     status = try function("PQstatus")
     connectionError = try function("PQerrorMessage")

@@ -30,7 +30,7 @@ final class PostgresConnection {
   /// - Throws: ``PostgresError``.
   init(_ url: String, settings: [String] = []) throws {
     library = try LibPQ.loaded()
-    guard let handle = library.connect(url) else { throw PostgresError(.connection, "out of memory") }
+    guard let handle = Self.open(url, library) else { throw PostgresError(.connection, "out of memory") }
     self.handle = handle
     guard library.status(handle) == Status.connected else {
       throw PostgresError(.connection, Self.text(library.connectionError(handle)))
@@ -43,6 +43,23 @@ final class PostgresConnection {
   }
 
   deinit { library.finish(handle) }
+
+  /// Without these, a connection to a machine that is gone waits as long as the system does: minutes, or two hours.
+  private static let bounds = [
+    ("connect_timeout", "10"), ("keepalives_idle", "10"), ("keepalives_interval", "5"), ("keepalives_count", "3"),
+    ("tcp_user_timeout", "30000"),
+  ]
+
+  /// Later parameters win, so the URL may have other bounds.
+  private static func open(_ url: String, _ library: LibPQ) -> LibPQ.Connection? {
+    let parameters = bounds + [("dbname", url)]
+    let texts = parameters.flatMap { [strdup($0.0), strdup($0.1)] }
+    defer { for text in texts { free(text) } }
+    func column(_ index: Int) -> [LibPQ.Text?] {
+      parameters.indices.map { texts[2 * $0 + index].map { LibPQ.Text($0) } } + [nil]
+    }
+    return library.connect(column(0), column(1), 1)
+  }
 
   private enum Status {
     static let connected: Int32 = 0

@@ -27,16 +27,17 @@ package struct PostgresError: Error, Hashable, CustomStringConvertible {
   package var state: String? { if case .statement(let state) = kind { state } else { nil } }
 
   /// Whether the same transaction may end otherwise when it runs again: a lock was not free in time, two transactions
-  /// waited for each other, or another process has inserted the same row at the same moment.
-  package var isContention: Bool { ["40001", "40P01", "55P03", "23505"].contains(state) }
+  /// waited for each other, another process has inserted the same row at the same moment, or a statement took too long.
+  package var isContention: Bool { ["40001", "40P01", "55P03", "23505", "57014"].contains(state) }
 
   /// Whether the database has no room left.
   package var isFull: Bool { state == "53100" }
 
-  /// Whether PostgreSQL is not reachable, is starting or stopping, or has no connection left.
+  /// Whether PostgreSQL is not reachable, is starting or stopping, has no connection left, or takes no writes: it is a
+  /// standby now, and the next connection leads to the new primary.
   package var isUnavailable: Bool {
     guard let state else { return kind == .connection || kind == .unknownOutcome }
-    return state.hasPrefix("57P") || state.hasPrefix("08") || state == "53300"
+    return state.hasPrefix("57P") || state.hasPrefix("08") || ["53300", "25006"].contains(state)
   }
 
   package var description: String { state.map { "\(message) (SQLSTATE \($0))" } ?? message }

@@ -47,16 +47,28 @@ package final class PostgresStore: MetadataStore {
     "SET enable_mergejoin = off", "SET enable_material = off", "SET jit = off",
     "SET max_parallel_workers_per_gather = 0",
     "SET lock_timeout = '2s'", "SET idle_in_transaction_session_timeout = '60s'", "SET synchronous_commit = on",
-    // The role may have another one. A COMMIT that is cancelled while it waits for the standby ends as if the standby had it.
-    "SET statement_timeout = 0",
+    // Longer than any statement of a request takes. One that never ends would keep a connection of the pool.
+    "SET statement_timeout = '60s'",
   ]
+  /// A COMMIT that is cancelled while it waits for the standby ends as if the standby had it.
+  private static let unbounded = "SET LOCAL statement_timeout = 0"
+
+  /// Whether other processes may use the database too.
+  package var isShared: Bool { lock.isShared }
 
   package var writeStatistics: WriteStatistics { statistics.withLock { $0 } }
 
   package func read<T: Sendable>(_ body: @escaping @Sendable (any MetadataReader) throws -> T) async throws -> T {
+    try await read(isBounded: true, body)
+  }
+
+  private func read<T: Sendable>(
+    isBounded: Bool, _ body: @escaping @Sendable (any MetadataReader) throws -> T
+  ) async throws -> T {
     try await withCheckedThrowingContinuation { continuation in
       pool.run { connection in
-        continuation.resume(with: Result { try Self.read(connection, body) }.mapError(Self.translated))
+        let result = Result { try Self.read(connection, isBounded: isBounded, body) }
+        continuation.resume(with: result.mapError(Self.translated))
       }
     }
   }
@@ -73,7 +85,7 @@ package final class PostgresStore: MetadataStore {
             try db.flush()
             return value
           }
-          if !db.isIdle { try db.run("COMMIT") }
+          if !db.isIdle { try Self.commit(db) }
           return value
         }
         continuation.resume(with: result.mapError(Self.translated))
@@ -82,10 +94,11 @@ package final class PostgresStore: MetadataStore {
   }
 
   private static func read<T>(
-    _ connection: Result<PostgresConnection, any Error>, _ body: (any MetadataReader) throws -> T
+    _ connection: Result<PostgresConnection, any Error>, isBounded: Bool, _ body: (any MetadataReader) throws -> T
   ) throws -> T {
     let db = try connection.get()
     db.enqueue("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    if !isBounded { db.enqueue(unbounded) }
     let value = try rollingBack(db) { try body(PostgresTransaction(db)) }
     try db.run("COMMIT")
     return value
@@ -94,12 +107,19 @@ package final class PostgresStore: MetadataStore {
   package func write<T: Sendable>(
     _ subjects: Set<WriteSubject>, _ body: @escaping @Sendable (any MetadataTransaction) throws -> T
   ) async throws -> T {
+    try await write(subjects, isBounded: true, body)
+  }
+
+  private func write<T: Sendable>(
+    _ subjects: Set<WriteSubject>, isBounded: Bool,
+    _ body: @escaping @Sendable (any MetadataTransaction) throws -> T
+  ) async throws -> T {
     let added = ContinuousClock.now
     return try await withCheckedThrowingContinuation { continuation in
       start(subjects) { number in
         self.count(waited: ContinuousClock.now - added)
         self.pool.run { connection in
-          let result = Result { try self.write(connection, subjects, body) }
+          let result = Result { try self.write(connection, subjects, isBounded: isBounded, body) }
           // The next write of the subject begins before the caller continues.
           self.end(number)
           continuation.resume(with: result.mapError(Self.translated))
@@ -127,7 +147,7 @@ package final class PostgresStore: MetadataStore {
   }
 
   private func write<T>(
-    _ connection: Result<PostgresConnection, any Error>, _ subjects: Set<WriteSubject>,
+    _ connection: Result<PostgresConnection, any Error>, _ subjects: Set<WriteSubject>, isBounded: Bool,
     _ body: (any MetadataTransaction) throws -> T
   ) throws -> T {
     let db = try connection.get()
@@ -135,6 +155,7 @@ package final class PostgresStore: MetadataStore {
     let transaction = PostgresTransaction(db)
     let value = try Self.rollingBack(db) {
       db.enqueue("BEGIN")
+      if !isBounded { db.enqueue(Self.unbounded) }
       SubjectLocks(subjects).enqueue(to: db)
       let value = try body(transaction)
       try transaction.flush()
@@ -160,6 +181,7 @@ package final class PostgresStore: MetadataStore {
   /// A COMMIT is never cancelled or repeated. If its answer is lost, the caller's client sends the same bytes again, and
   /// the zone's number and hash say whether they were stored.
   private static func commit(_ db: PostgresConnection) throws {
+    db.enqueue(unbounded)
     do { try db.run("COMMIT") } catch let error as PostgresError where error.isUnavailable {
       throw PostgresError(.unknownOutcome, error.message)
     } catch {
@@ -199,11 +221,11 @@ extension PostgresStore: CopyableStore {
   package func readRows<T: Sendable>(
     _ body: @escaping @Sendable (any StoredRowReader) throws -> T
   ) async throws -> T {
-    try await read { try body(PostgresRows(try Self.own($0))) }
+    try await read(isBounded: false) { try body(PostgresRows(try Self.own($0))) }
   }
 
   package func fill<T: Sendable>(_ body: @escaping @Sendable (any StoredRowWriter) throws -> T) async throws -> T {
-    try await write([.upkeep]) { try body(PostgresRows(try Self.own($0))) }
+    try await write([.upkeep], isBounded: false) { try body(PostgresRows(try Self.own($0))) }
   }
 
   static func own(_ reader: any MetadataReader) throws -> PostgresTransaction {

@@ -46,8 +46,8 @@ import ZDCProtocol
 
   // MARK: - Timeouts
 
-  /// => a statement of the store, a COMMIT among them, is not cancelled by what the database's owner has set
-  @Test func noStatementIsCancelled() async throws {
+  /// => a statement of the store has the store's own limit, whatever the database's owner has set
+  @Test func theOwnersLimitDoesNotCount() async throws {
     try await withStore { store, url in
       let database = try #require(url.split(separator: "?").first?.split(separator: "/").last)
       try PostgresConnection(url).run("ALTER DATABASE \(database) SET statement_timeout = '500ms'")
@@ -55,6 +55,62 @@ import ZDCProtocol
       let error = #expect(throws: PostgresError.self) { try other.run("SELECT pg_sleep(1)") }
       #expect(error?.state == "57014")
       try await store.perform { _ = try $0.run("SELECT pg_sleep(1)") }
+    }
+  }
+
+  /// => statements of reads and writes end after a minute; a COMMIT, which may wait for a standby, and the statements of a
+  /// copy have no limit
+  @Test func statementsAreBounded_andCommitsAreNot() async throws {
+    try await withStore { store, url in
+      let other = try PostgresConnection(url)
+      try other.run("CREATE TABLE seen(setting text)")
+      try other.run(
+        """
+        CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN INSERT INTO seen VALUES (current_setting('statement_timeout')); RETURN NULL; END $$
+        """)
+      try other.run(
+        """
+        CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT ON room DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+        EXECUTE FUNCTION note()
+        """)
+      let limit = "SELECT current_setting('statement_timeout')"
+      let read = try await store.read { try PostgresStore.own($0).db.first(limit) { $0.text(0) } }
+      let write = try await store.write([.upkeep]) { tx in
+        try tx.probeFreeSpace()
+        return try PostgresStore.own(tx).db.first(limit) { $0.text(0) }
+      }
+      let copied = try await store.readRows { reader in
+        try #require(reader as? PostgresRows).db.first(limit) { $0.text(0) }
+      }
+      #expect([read, write, copied] == ["1min", "1min", "0"])
+      #expect(try other.all("SELECT setting FROM seen") { $0.text(0) } == ["0"])
+    }
+  }
+
+  /// => a statement that took too long, and a write on a server that is a standby now, can be repeated
+  @Test(arguments: ["SET LOCAL statement_timeout = 1", "SET LOCAL transaction_read_only = on"])
+  func aStatementThatCannotEnd_isARetryableError(_ setting: String) async throws {
+    try await withStore { store, _ in
+      let error = await #expect(throws: ServerError.self) {
+        try await store.write([]) { tx in
+          let db = try PostgresStore.own(tx).db
+          try db.run(setting)
+          try db.run("INSERT INTO room SELECT '' FROM pg_sleep(600)")
+        }
+      }
+      #expect(error?.retryable == true && error?.status == 503)
+      _ = try await store.write([.upkeep]) { try $0.probeFreeSpace() }
+    }
+  }
+
+  /// - A machine takes the connection and never answers
+  /// => opening it fails, although the URL says nothing about that
+  @Test(.timeLimit(.minutes(5))) func aSilentMachineIsNotWaitedFor() async throws {
+    try await ScriptedStore.with([]) { silent in
+      let url = "postgres://zdc@127.0.0.1:\(silent.port)/zdc?sslmode=disable&gssencmode=disable"
+      let error = #expect(throws: PostgresError.self) { try PostgresConnection(url) }
+      #expect(error?.isUnavailable == true)
     }
   }
 
