@@ -14,7 +14,7 @@ final class DatabaseLock: Sendable {
   private static let checkSeconds = 1
 
   private let url: String
-  private let isShared: Bool
+  let isShared: Bool
   private let held = Mutex(false)
   private let stop = DispatchSemaphore(value: 0)
   private let ended = DispatchGroup()

@@ -42,7 +42,7 @@ struct StorePlace {
     let isShared = use == .serve && blobs.address != nil
     let database = try PostgresStore(url: url, isShared: isShared, filling: use == .fill)
     let store = try await SharedBucket(database: database, folder: folder, place: blobs).open(use)
-    return ServerStores(metadata: database, blobs: store, folder: folder, shared: isShared ? database : nil)
+    return ServerStores(metadata: database, blobs: store, folder: folder, database: database)
   }
 }
 
@@ -52,21 +52,24 @@ struct ServerStores {
   let blobs: any BlobStore
   /// Holds the lock of the data folder.
   fileprivate let folder: any AnyObject & Sendable
-  /// The database, if other servers may use it too.
-  private let shared: PostgresStore?
+  /// Nil for SQLite in the data folder.
+  private let database: PostgresStore?
 
   fileprivate init(
-    metadata: any CopyableStore, blobs: any BlobStore, folder: any AnyObject & Sendable, shared: PostgresStore? = nil
+    metadata: any CopyableStore, blobs: any BlobStore, folder: any AnyObject & Sendable, database: PostgresStore? = nil
   ) {
-    (self.metadata, self.blobs, self.folder, self.shared) = (metadata, blobs, folder, shared)
+    (self.metadata, self.blobs, self.folder, self.database) = (metadata, blobs, folder, database)
   }
 
-  /// Begins the coordination with other servers; nil if there are none.
+  /// Begins the coordination with other servers over the database; nil for SQLite.
   ///
   /// - Throws: ``Failure``.
   func coordination(_ settings: Configuration) async throws -> (any ServerCoordination)? {
     try await Failure.translating {
-      try shared.map { try PostgresCoordination($0, holdMs: settings.bounds.commitHoldMs) }
+      try database.map { database in
+        try PostgresCoordination(
+          database, holdMs: settings.bounds.commitHoldMs, followsDatabaseTime: database.isShared)
+      }
     }
   }
 }

@@ -194,6 +194,43 @@ struct SharedServerTests {
     }
   }
 
+  /// - The removal of old entries fails
+  /// => the entries that were read are returned all the same: no later read returns them
+  @Test func aFailedRemovalLosesNoEntry() async throws {
+    try await TestServerPair.run { pair in
+      let (database, other) = (try PostgresConnection(pair.url), try PostgresConnection(pair.url))
+      try database.run("SET lock_timeout = '50ms'")
+      var reader = try FeedReader(atEndOf: database, kept: .seconds(-1))
+      try AnnouncementFeed.append(.announcement(.sessionsEnded([[1]])), to: database)
+      try database.flush()
+      try other.run("BEGIN")
+      try other.run("LOCK TABLE turns IN ACCESS EXCLUSIVE MODE")
+      #expect(try reader.next(database).count == 1)
+      #expect(throws: PostgresError.self) { try reader.prune(database) }
+      try other.run("COMMIT")
+      #expect(try reader.next(database).isEmpty)
+    }
+  }
+
+  /// - A newer version of the server appends an entry that this one does not know
+  /// => the reader reports that it may have missed something, and continues
+  @Test func anEntryOfANewerVersion_doesNotStopTheReader() async throws {
+    try await TestServerPair.run { pair in
+      let database = try PostgresConnection(pair.url)
+      var reader = try FeedReader(atEndOf: database)
+      try database.run(
+        "INSERT INTO feed(xid, entry) VALUES (pg_current_xact_id(), $1)", .bytes(Array(#"{"newer":{}}"#.utf8)))
+      try AnnouncementFeed.append(.announcement(.sessionsEnded([[1]])), to: database)
+      try database.flush()
+      let entries = try reader.next(database)
+      guard case .announcement(.unknown)? = entries.first, case .announcement(.sessionsEnded)? = entries.last else {
+        Issue.record("\(entries)")
+        return
+      }
+      #expect(entries.count == 2)
+    }
+  }
+
   // MARK: - Challenges and links
 
   /// => a challenge of one server is good at the other, and at both together once

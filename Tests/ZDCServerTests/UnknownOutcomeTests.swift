@@ -67,6 +67,32 @@ struct UnknownOutcomeTests {
     }
   }
 
+  /// - The server has the database alone
+  /// => its streams get the commit whose outcome it did not learn, before the next one
+  @Test func aCommitIsAnnouncedByASingleServer() async throws {
+    let (folder, url) = (TestServer.newFolder(), try TestPostgres.shared().newDatabase())
+    defer { TestServer.remove(folder) }
+    try await PostgresProxy.with(url) { proxy in
+      let server = try await ServerProcess.serve(folder: folder, ["--database", proxy.url])
+      let (account, token) = try await server.newAccount()
+      var zone = account.home
+      var events = try await server.events(token: token).makeAsyncIterator()
+      _ = try await events.next()
+      let record = zone.record(.random())
+      let (commit, body) = try zone.put([record])
+      proxy.breakNextWrite(.afterCommit)
+      #expect(try await server.commit(body, token: token).status == 503)
+      _ = try await server.commit(body, token: token).expect(200)
+      zone.accepted(commit, records: [record])
+      try await server.put([zone.record(.random())], in: &zone, token: token)
+      for seq in UInt64(1)...2 {
+        #expect(try await events.next()?.decode(HeadEvent.self).status.seq == seq)
+      }
+      #expect(await server.stop() == 0)
+    }
+    try TestPostgres.shared().remove(url)
+  }
+
   /// => the account exists, and its invite cannot be used for another one
   @Test(arguments: PostgresProxy.Fault.allCases)
   func aRegistrationUsesOneInvite(_ fault: PostgresProxy.Fault) async throws {

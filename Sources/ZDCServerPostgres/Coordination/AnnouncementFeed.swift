@@ -99,6 +99,7 @@ final class AnnouncementFeed: Sendable {
         time.set(ms: reader.databaseMs)
         for entry in entries { receive(entry) }
         state.withLock { $0.lastRead = .now }
+        try reader.prune(db)
       } catch {
         // The reader continues with the next connection.
         connection = nil

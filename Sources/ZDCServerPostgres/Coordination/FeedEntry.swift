@@ -14,7 +14,12 @@ enum FeedEntry: Sendable, Codable {
     return (bytes, notice.page)
   }
 
-  init(entry: [UInt8], page: [UInt8]?) throws {
+  /// An entry that this version cannot decode, as a newer version may append one, stands for anything.
+  init(stored entry: [UInt8], page: [UInt8]?) {
+    do { try self.init(entry: entry, page: page) } catch { self = .announcement(.unknown) }
+  }
+
+  private init(entry: [UInt8], page: [UInt8]?) throws {
     self = try JSONDecoder().decode(FeedEntry.self, from: Data(entry))
     guard let page, case .announcement(.head(var notice)) = self else { return }
     notice.page = page

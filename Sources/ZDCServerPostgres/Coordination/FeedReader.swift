@@ -11,7 +11,7 @@ struct FeedReader {
   /// The most that one read takes: 64 MiB, if each entry has the longest page. A process that is further behind reads its
   /// users' zones again.
   static let mostEntries = 1_024
-  private static let kept: Duration = .seconds(300)
+  private let kept: Duration
   private static let pruneEvery: Duration = .seconds(60)
 
   private var snapshot: String
@@ -24,12 +24,12 @@ struct FeedReader {
   private var earlier: [(snapshot: String, readAt: ContinuousClock.Instant)] = []
 
   /// Throws if there is no era: a connection that has just been opened has begun one.
-  init(atEndOf db: PostgresConnection) throws {
+  init(atEndOf db: PostgresConnection, kept: Duration = .seconds(300)) throws {
     let now = try db.first("SELECT pg_current_snapshot()::text, key, \(SharedTime.sql) FROM era") { row in
       (row.text(0), row.bytes(1), row.unsigned(2))
     }
     guard let (snapshot, era, ms) = now else { throw PostgresError.damaged }
-    (self.snapshot, self.era, databaseMs, readAt) = (snapshot, era, ms, .now)
+    (self.snapshot, self.era, self.kept, databaseMs, readAt) = (snapshot, era, kept, ms, .now)
   }
 
   /// Returns the entries since the last call.
@@ -45,23 +45,24 @@ struct FeedReader {
       """, .text(snapshot), .int(Int64(Self.mostEntries + 1))
     ) { row in
       (now, currentEra, ms) = (row.text(0), row.bytes(1), row.unsigned(2))
-      return row.isNull(3) ? nil : try FeedEntry(entry: row.bytes(3), page: row.optionalBytes(4))
+      return row.isNull(3) ? nil : FeedEntry(stored: row.bytes(3), page: row.optionalBytes(4))
     }
     let isWhole = currentEra == era && entries.count <= Self.mostEntries
     guard isWhole, readAt.duration(to: .now) < Self.longestGap else {
-      self = try FeedReader(atEndOf: db)
+      self = try FeedReader(atEndOf: db, kept: kept)
       return [.announcement(.unknown)]
     }
     (snapshot, databaseMs, readAt) = (now, ms, .now)
-    try prune(db)
     return entries.compactMap(\.self)
   }
 
-  private mutating func prune(_ db: PostgresConnection) throws {
+  /// Removes old entries, now and then. The caller has delivered those of the last call of ``next(_:)``, because they are
+  /// not returned again if this fails.
+  mutating func prune(_ db: PostgresConnection) throws {
     if earlier.last.map({ $0.readAt.duration(to: readAt) >= Self.pruneEvery }) ?? true {
       earlier.append((snapshot, readAt))
     }
-    guard let oldest = earlier.first, oldest.readAt.duration(to: readAt) > Self.kept else { return }
+    guard let oldest = earlier.first, oldest.readAt.duration(to: readAt) > kept else { return }
     earlier.removeFirst()
     try db.run("DELETE FROM feed WHERE xid < pg_snapshot_xmin($1::pg_snapshot)", .text(oldest.snapshot))
     try SharedTurns.prune(db)

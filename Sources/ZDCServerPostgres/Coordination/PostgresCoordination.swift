@@ -3,7 +3,8 @@ internal import Synchronization
 package import ZDCProtocol
 package import ZDCServer
 
-/// The coordination of several server processes over one database.
+/// The coordination of all server processes over one database, or of one that has it alone: what it announces is in the
+/// database even if it does not learn the outcome of a COMMIT.
 ///
 /// What all processes must see is in the database (``AnnouncementFeed``, ``SharedTurns``, challenges, device links), and
 /// PostgreSQL's advisory locks are the claims: a process that is killed loses its own.
@@ -71,7 +72,7 @@ package final class PostgresCoordination: ServerCoordination {
   }
 
   package var isCurrent: Bool { feed.isCurrent }
-  package var isShared: Bool { true }
+  package var isShared: Bool { store.isShared }
 
   package func nowMs(_ own: ServerClock) -> UInt64 { followsDatabaseTime ? feed.time.nowMs : own.nowMs() }
 
