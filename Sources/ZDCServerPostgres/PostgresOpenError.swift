@@ -7,6 +7,8 @@ package struct PostgresOpenError: Error, CustomStringConvertible {
     case inUse
     /// Changed by a newer server.
     case newer
+    /// Used by no server so far.
+    case missing
     /// PostgreSQL does not answer, or refuses the user.
     case unavailable
     case other
@@ -26,6 +28,7 @@ package struct PostgresOpenError: Error, CustomStringConvertible {
       (reason, description) = (
         .other, "the database was last used by an older version of this server; start this version once"
       )
+    case is MissingSchema: (reason, description) = (.missing, "the database has no tables of this server")
     case is IncompleteDatabase:
       (reason, description) = (.other, "the database is not complete; run zdc-server migrate again")
     case let error as PostgresError where error.kind == .missingLibrary:

@@ -19,6 +19,16 @@ enum PostgresSchema {
     try beginEra(db)
   }
 
+  /// Checks that the database has the tables of this version, and changes nothing.
+  ///
+  /// - Throws: ``PostgresError``; ``MissingSchema``, ``OlderSchema`` or ``NewerSchema``.
+  static func check(_ db: PostgresConnection) throws {
+    guard try db.first("SELECT to_regclass('schema_version') IS NOT NULL", row: { $0.int(0) != 0 }) == true,
+      let found = try db.first("SELECT version FROM schema_version", row: { $0.int(0) })
+    else { throw MissingSchema() }
+    guard found == version else { throw found > version ? NewerSchema() : OlderSchema() }
+  }
+
   /// Begins an era unless there is one. A crash ends it.
   static func beginEra(_ db: PostgresConnection) throws {
     try db.run("INSERT INTO era VALUES (1, $1) ON CONFLICT DO NOTHING", .bytes(randomKey()))
@@ -147,3 +157,9 @@ enum PostgresSchema {
 
 /// A newer server has changed the database.
 struct NewerSchema: Error {}
+
+/// An older server has used the database.
+struct OlderSchema: Error {}
+
+/// No server has used the database.
+struct MissingSchema: Error {}

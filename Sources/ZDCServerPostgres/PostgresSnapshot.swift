@@ -22,10 +22,7 @@ package final class PostgresSnapshot: RowSource {
   private static func open(_ url: String) throws -> PostgresConnection {
     let connection = try PostgresConnection(url, settings: ["SET enable_seqscan = off", "SET jit = off"])
     guard try !PostgresRows.isBeingFilled(connection) else { throw IncompleteDatabase() }
-    let version = try connection.first("SELECT version FROM schema_version") { $0.int(0) } ?? 0
-    guard version == PostgresSchema.version else {
-      throw version > PostgresSchema.version ? NewerSchema() : OlderSchema()
-    }
+    try PostgresSchema.check(connection)
     try connection.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
     return connection
   }
@@ -44,6 +41,3 @@ package final class PostgresSnapshot: RowSource {
   /// Ends the transaction; blocks until it has ended.
   package func close() { pool.close() }
 }
-
-/// An older server has used the database.
-struct OlderSchema: Error {}

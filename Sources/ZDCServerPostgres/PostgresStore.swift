@@ -16,19 +16,22 @@ package final class PostgresStore: MetadataStore {
   private let turns = Mutex(SubjectTurns<Write>())
   private let statistics = Mutex(WriteStatistics())
 
-  /// Connects to the database, takes it for this process, and creates or updates the tables.
+  /// Connects to the database and takes it for this process.
   ///
   /// - Parameters:
   ///   - url: for example `postgres://zdc@db.example.org/zdc`, as libpq reads it.
   ///   - connections: how many reads and writes may run at the same time.
   ///   - isShared: whether other processes may use the database at the same time, as this one does.
+  ///   - updating: whether to create or update the tables; otherwise they must be those of this version.
   ///   - filling: whether to open a database that is not complete yet, in order to fill it.
   /// - Throws: ``PostgresOpenError``; then nothing was changed.
-  package init(url: String, connections: Int = 8, isShared: Bool = false, filling: Bool = false) throws {
+  package init(
+    url: String, connections: Int = 8, isShared: Bool = false, updating: Bool = true, filling: Bool = false
+  ) throws {
     do {
       lock = try DatabaseLock(url, isShared: isShared) { connection in
         guard try filling || !PostgresRows.isBeingFilled(connection) else { throw IncompleteDatabase() }
-        try PostgresSchema.migrate(connection)
+        if updating { try PostgresSchema.migrate(connection) } else { try PostgresSchema.check(connection) }
       }
     } catch { throw PostgresOpenError(error) }
     connect = {

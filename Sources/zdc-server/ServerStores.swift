@@ -40,7 +40,8 @@ struct StorePlace {
     }
     let folder = try ContentFolder(path: data, database: .elsewhere)
     let isShared = use == .serve && blobs.address != nil
-    let database = try PostgresStore(url: url, isShared: isShared, filling: use == .fill)
+    // A check and the source of a copy stay as they are: older servers may still use them.
+    let database = try PostgresStore(url: url, isShared: isShared, updating: use != .existing, filling: use == .fill)
     let store = try await SharedBucket(database: database, folder: folder, place: blobs).open(use)
     return ServerStores(metadata: database, blobs: store, folder: folder, database: database)
   }
@@ -111,6 +112,7 @@ extension Failure {
       status = .unavailable
       hint = "stop the other server, or keep large content in a bucket: with --blobs, servers share a database"
     case .newer: (status, hint) = (.damagedData, "run the newer version of zdc-server")
+    case .missing: (status, hint) = (.noInput, "check the URL; zdc-server serve creates the tables")
     case .unavailable: (status, hint) = (.unavailable, "check the URL, and that PostgreSQL accepts this user")
     case .other: (status, hint) = (.software, nil)
     }

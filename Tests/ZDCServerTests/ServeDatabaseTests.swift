@@ -2,6 +2,8 @@ import Foundation
 import Testing
 import ZDCProtocol
 
+@testable import ZDCServerPostgres
+
 /// `zdc-server serve --database`.
 @Suite(.disabled(if: TestStores.haveNoFolder, "runs the program once")) struct ServeDatabaseTests {
   private func withDatabase(_ body: (_ folder: String, _ url: String) async throws -> Void) async throws {
@@ -31,6 +33,35 @@ import ZDCProtocol
       #expect(zones.first { $0.zone == zone.zone }?.seq == 1)
       #expect(await second.stop() == 0)
       #expect(try !FileManager.default.contentsOfDirectory(atPath: folder).contains("zdc.sqlite"))
+    }
+  }
+
+  /// - A check, a migration and a backup are given an empty database, and one that an older version has used
+  /// => they refuse both, and change neither
+  @Test func onlyServeChangesTables() async throws {
+    try await withDatabase { folder, url in
+      let (empty, target) = (try TestPostgres.shared().newDatabase(), TestServer.newFolder())
+      defer { TestServer.remove(target) }
+      let server = try await ServerProcess.serve(folder: folder, ["--database", url])
+      #expect(await server.stop() == 0)
+      func run(_ database: String) async throws -> [Int32] {
+        [
+          try await ServerProcess.run(["check", "--data", folder, "--database", database]).status,
+          try await ServerProcess.run(
+            ["migrate", "--from-data", folder, "--from-database", database, "--to-data", target]
+          ).status,
+          try await ServerProcess.run(["backup", target, "--data", folder, "--database", database]).status,
+        ]
+      }
+      #expect(try await run(empty) == [66, 66, 66])
+      let tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"
+      #expect(try PostgresConnection(empty).first(tables) { $0.int(0) } == 0)
+      let db = try PostgresConnection(url)
+      try db.run("UPDATE schema_version SET version = version - 1")
+      #expect(try await run(url) == [70, 70, 70])
+      let version = try db.first("SELECT version FROM schema_version") { $0.int(0) }
+      #expect(version == PostgresSchema.version - 1)
+      try TestPostgres.shared().remove(empty)
     }
   }
 
