@@ -37,15 +37,18 @@ package final class DeletionFile: DeletionLedger {
     return file
   }
 
-  package func note(_ deletions: [Deletion]) async throws {
+  private static let lineEnd = UInt8(ascii: "\n")
+  /// Ends a line that a crash or a full disk has cut. If this is cut in turn, the line has it twice.
+  private static let cut = UInt8(ascii: "~")
+
+  package func note(_ deletions: [Deletion]) throws {
     guard !deletions.isEmpty else { return }
     let text = deletions.map { Self.line($0) + "\n" }.joined()
     try turn.withLock { _ in
       let file = try open()
       let size = try file.size()
-      // An empty line after a line that a crash has cut says so.
-      let isCut = try size > 0 && file.read(at: size - 1, count: 1) != Array("\n".utf8)
-      try file.write(Array(((isCut ? "\n\n" : "") + text).utf8), at: size)
+      let isCut = try size > 0 && file.read(at: size - 1, count: 1) != [Self.lineEnd]
+      try file.write((isCut ? [Self.cut, Self.lineEnd] : []) + Array(text.utf8), at: size)
       try file.synchronize()
     }
   }
@@ -56,15 +59,25 @@ package final class DeletionFile: DeletionLedger {
   /// - Throws: ``StoreOpenError`` if the file is not a ledger.
   package static func forEach(in path: String, _ body: (Deletion) async throws -> Void) async throws {
     guard FileManager.default.fileExists(atPath: path) else { throw StoreOpenError(.missingDeletions, path: path) }
-    // A line counts when the next one shows that it is whole.
-    var last: ArraySlice<UInt8> = []
-    func take(_ line: ArraySlice<UInt8>) async throws {
-      defer { last = line }
-      guard !last.isEmpty, !line.isEmpty else { return }
-      try await body(try parsed(last, path))
+    try await forEachLine(in: path) { line in
+      if line.last != cut { try await body(try parsed(line, path)) }
     }
-    try await forEachLine(in: path, take)
-    if !last.isEmpty { try await body(try parsed(last, path)) }
+  }
+
+  /// Adds what other lists have, so that a later restore needs only this one.
+  ///
+  /// - Throws: ``StoreOpenError`` if a file is not a ledger.
+  package func add(from paths: [String]) async throws {
+    var batch: [Deletion] = []
+    for path in paths {
+      try await Self.forEach(in: path) { deletion in
+        batch.append(deletion)
+        guard batch.count >= 1_000 else { return }
+        try note(batch)
+        batch = []
+      }
+    }
+    try note(batch)
   }
 
   private static func parsed(_ line: ArraySlice<UInt8>, _ path: String) throws -> Deletion {
@@ -82,7 +95,7 @@ package final class DeletionFile: DeletionLedger {
     for offset in stride(from: 0, to: size, by: 1 << 20) {
       rest += try file.read(at: offset, count: Int(min(size - offset, 1 << 20)))
       var start = rest.startIndex
-      while let end = rest[start...].firstIndex(of: UInt8(ascii: "\n")) {
+      while let end = rest[start...].firstIndex(of: lineEnd) {
         try await body(rest[start..<end])
         start = end + 1
       }

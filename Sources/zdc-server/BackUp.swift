@@ -107,7 +107,8 @@ struct Restore: AsyncParsableCommand {
 
       With --deletions, accounts that were closed after the backup are closed again, and large content that was removed \
       after it is left out: zdc-server check then reports content that is missing where a node still names it. Give the \
-      list that the lost server wrote, in its data folder or where --deletions of serve said.
+      list that the lost server wrote, in its data folder or where --deletions of serve said; after several servers, the \
+      list of each. The new data folder gets a list with all of them.
 
       Clients notice that the server lacks what they have seen. Each user is asked once, and devices send again what was \
       lost.
@@ -136,8 +137,8 @@ struct Restore: AsyncParsableCommand {
   @Option(name: .long, help: "A file with the key of that bucket. (default: the environment, as for serve)")
   var toBlobsKeyFile: String?
 
-  @Option(name: .long, help: "The list of deletions that the lost server wrote.")
-  var deletions: String?
+  @Option(name: .long, help: "The list of deletions that the lost server wrote. Repeatable.")
+  var deletions: [String] = []
 
   @Flag(name: .long, help: "One JSON object per line.")
   var json = false
@@ -164,11 +165,12 @@ struct Restore: AsyncParsableCommand {
     let target = StorePlace(
       data: toData, database: toDatabase ?? ProcessInfo.processInfo.environment["ZDC_TO_DATABASE"],
       blobs: BlobPlace(address: toBlobs, region: toBlobsRegion, keyFile: toBlobsKeyFile))
-    var known = Deletions()
-    if let deletions { known = try await Deletions(path: deletions) }
+    let known = try await Deletions(paths: deletions)
     let content = try backup.contentStore()
-    return try await backup.withRows { [known] rows in
+    let isClean = try await backup.withRows { rows in
       try await MigrationCopy(rows: rows, blobs: content, target: target, printer: printer, deletions: known).run()
     }
+    try await target.deletions.add(from: deletions)
+    return isClean
   }
 }

@@ -15,7 +15,8 @@ struct Migrate: AsyncParsableCommand {
       First everything but large content is verified; if that finds damage, nothing is copied. Large content that is \
       damaged or missing is named, and left out. At the end all rows of both stores are compared. Uploads that have not \
       ended are not copied; clients begin them again. Clients recognize the new stores, and ask once for the list of all \
-      their zones.
+      their zones. The list of deletions in the old data folder is added to that in the new one; copy one that --deletions \
+      of serve has put elsewhere.
 
       With --json, one object per line: findings, progress after each percent, and a summary.
 
@@ -111,7 +112,15 @@ struct Migration {
     let copy = MigrationCopy(rows: from.metadata, blobs: from.blobs, target: target, printer: printer)
     let isClean = try await copy.run()
     try await from.metadata.close()
+    try await addDeletions()
     return isClean
+  }
+
+  /// An older backup may be restored after the new server has taken over, with its list of deletions.
+  private func addDeletions() async throws {
+    let list = "\(source.data)/\(DeletionFile.defaultName)"
+    guard FileManager.default.fileExists(atPath: list) else { return }
+    try await target.deletions.add(from: [list])
   }
 
   private func nothingCopied() throws -> Bool {

@@ -18,6 +18,9 @@ struct StorePlace {
   var database: String?
   var blobs: BlobPlace
 
+  /// The list of deletions, unless the server is given another one.
+  var deletions: DeletionFile { DeletionFile(path: "\(data)/\(DeletionFile.defaultName)") }
+
   /// - Throws: ``Failure``.
   func open(_ use: Use) async throws -> ServerStores {
     try await Failure.translating { try await openStores(use) }

@@ -57,6 +57,91 @@ import ZDCServerSQLite
     }
   }
 
+  /// - After the backup, a user replaces the keyring and closes their account
+  /// => restored with the list of deletions, the account is closed, and a check finds no damage
+  @Test func anAccountThatIsClosedAgain_isNoDamage() async throws {
+    try await Self.withFolders { (backup, restored) async throws in
+      try await TestServer.run { (server: TestServer) async throws in
+        let (account, token) = try await server.newAccount()
+        try await Self.backUp(backup, of: server.folder)
+        let keyring = randomBytes(1_000)
+        let rotation = try account.encryptionRotation(keyring: keyring)
+        for request in [
+          AppendLinkRequest(link: WireBytes(rotation.bytes), keyring: WireBytes(keyring)),
+          AppendLinkRequest(link: WireBytes(try account.closing(after: rotation).bytes)),
+        ] {
+          _ = try await server.sendJSON(.POST, Routes.links, request, token: token).expect(201)
+        }
+        let list = server.folder + "/" + DeletionFile.defaultName
+        let run = try await ServerProcess.run(["restore", backup, "--to-data", restored, "--deletions", list])
+        #expect(run.status == 0 && run.output.contains("; 1 accounts closed again\n"))
+        #expect(try DataFolder.check(path: restored).findings == [])
+      }
+    }
+  }
+
+  /// - Two servers have lists of their own, the first of which ends in a line that a crash has cut
+  /// => a restore repeats both
+  @Test func theListsOfSeveralServersAreRepeated() async throws {
+    try await Self.withFolders { (backup, restored) async throws in
+      try await TestServer.run { (server: TestServer) async throws in
+        let leavers = [try await server.newAccount().account, try await server.newAccount().account]
+        try await Self.backUp(backup, of: server.folder)
+        let lists = leavers.indices.map { "\(server.folder)/list\($0)" }
+        for (leaver, list) in zip(leavers, lists) {
+          try DeletionFile(path: list).note([
+            .account(leaver.userID, ms: 7, links: [leaver.genesis.bytes, try leaver.closing().bytes])
+          ])
+        }
+        try TestServer.write(try TestServer.bytes(of: lists[0]) + Array("content y".utf8), to: lists[0])
+        let run = try await ServerProcess.run(
+          ["restore", backup, "--to-data", restored, "--deletions", lists[0], "--deletions", lists[1]])
+        #expect(run.status == 0 && run.output.contains("; 2 accounts closed again\n"))
+        #expect(try await Self.listed(in: restored).count == 2)
+      }
+    }
+  }
+
+  private static func listed(in folder: String) async throws -> [Deletion] {
+    var found: [Deletion] = []
+    try await DeletionFile.forEach(in: "\(folder)/\(DeletionFile.defaultName)") { found.append($0) }
+    return found
+  }
+
+  /// => a server that moves takes its list of deletions with it: an older backup may be restored later
+  @Test func theListMovesWithTheServer() async throws {
+    let deletion = Deletion.content(.random())
+    try await Self.withFolders { (old, new) async throws in
+      try await TestServer.run(in: old) { (server: TestServer) async throws in _ = try await server.newAccount() }
+      try DeletionFile(path: "\(old)/\(DeletionFile.defaultName)").note([deletion])
+      let run = try await ServerProcess.run(["migrate", "--from-data", old, "--to-data", new])
+      #expect(run.status == 0, "\(run.output)")
+      #expect(try await Self.listed(in: new) == [deletion])
+    }
+  }
+
+  /// - An update of a backup is killed when the new manifest has its name, and the new database has not
+  /// => the backup is the new one
+  @Test func anUpdateThatIsKilledAtItsEnd_isWhole() async throws {
+    try await Self.withFolders { (backup, restored) async throws in
+      try await TestServer.run { (server: TestServer) async throws in
+        let database = "\(backup)/zdc.sqlite"
+        try await Self.backUp(backup, of: server.folder)
+        let old = try TestServer.bytes(of: database)
+        let (account, _) = try await server.newAccount()
+        try await Self.backUp(backup, of: server.folder)
+        try FileManager.default.moveItem(atPath: database, toPath: database + ".new")
+        try TestServer.write(old, to: database)
+        let run = try await ServerProcess.run(["restore", backup, "--to-data", restored])
+        #expect(run.status == 0, "\(run.output)")
+        try await TestServer.run(in: restored) { (server: TestServer) async throws in
+          #expect(try await server.store.read { try $0.user(account.userID) } != nil)
+        }
+        #expect(try await ServerProcess.run(["verify", backup]).status == 0)
+      }
+    }
+  }
+
   /// - A server that has deleted nothing is backed up and restored with its list of deletions
   /// => the list is there
   /// - A list is named that is not there, and one that the server cannot write
@@ -171,7 +256,7 @@ import ZDCServerSQLite
     let deletions: [Deletion] = [
       .content(.random()), .account(user.userID, ms: 7, links: [user.genesis.bytes, try user.closing().bytes]),
     ]
-    for deletion in deletions { try await file.note([deletion]) }
+    for deletion in deletions { try file.note([deletion]) }
     func read() async throws -> [Deletion] {
       var found: [Deletion] = []
       try await DeletionFile.forEach(in: path) { found.append($0) }
@@ -181,12 +266,57 @@ import ZDCServerSQLite
     let bytes = try TestServer.bytes(of: path)
     try TestServer.write(Array(bytes.dropLast(9)), to: path)
     #expect(try await read() == [deletions[0]], "a crash has cut the last line")
-    try await file.note([deletions[1]])
+    try file.note([deletions[1]])
     #expect(try await read() == deletions, "the list continues after the line that was cut")
-    for _ in 0..<2 { try await file.note([deletions[0]]) }
-    #expect(try await read() == deletions + [deletions[0], deletions[0]])
+    let continued = try TestServer.bytes(of: path)
+    for end in bytes.count - 9...continued.count {
+      try TestServer.write(Array(continued.prefix(end)), to: path)
+      try file.note([deletions[0]])
+      let isWhole = end == continued.count
+      #expect(try await read() == [deletions[0]] + (isWhole ? [deletions[1]] : []) + [deletions[0]], "cut at \(end)")
+    }
+    for _ in 0..<2 { try file.note([deletions[0]]) }
+    #expect(try await read() == deletions + [deletions[0], deletions[0], deletions[0]])
     try TestServer.write(Array("something\n".utf8), to: path)
     await #expect(throws: StoreOpenError.self) { try await read() }
+  }
+
+  /// - A user sends a link that closes the account with a keyring that is not the link's, then deletes uploads that do not
+  ///   exist, sends a part of one, and gives up an upload
+  /// => the list is empty: nothing of that was a deletion of something that a backup may have
+  @Test func onlyDeletionsAreListed() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      let (account, token) = try await server.newAccount()
+      let link = AppendLinkRequest(
+        link: WireBytes(try account.closing().bytes), keyring: WireBytes(randomBytes(100)))
+      let refused = try await server.sendJSON(.POST, Routes.links, link, token: token)
+      #expect(refused.error?.security == .keyringMismatch)
+      let large = BlobTests.Large(70_000)
+      #expect(try await server.part(0, of: large, token: token).status == 404)
+      #expect(try await server.send(.DELETE, Routes.path(Routes.blob, large.blob.text), token: token).status == 404)
+      _ = try await server.ticket(large, .random(), account.home, token: token).expect(201)
+      _ = try await server.part(0, of: large, token: token).expect(204)
+      _ = try await server.send(.DELETE, Routes.path(Routes.blob, large.blob.text), token: token).expect(204)
+      #expect(try await server.blobs.all() == [])
+      let list = "\(server.folder)/\(DeletionFile.defaultName)"
+      let listed = FileManager.default.fileExists(atPath: list) ? try TestServer.bytes(of: list) : []
+      #expect(listed == [])
+    }
+  }
+
+  /// - A file cannot be removed, and each collection tries again
+  /// => it is listed once
+  @Test func aFileThatStaysIsListedOnce() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      let blob = BlobID.random()
+      let file = "\(server.folder)/blobs/\(blob.text).content"
+      // A folder that has something is no file that can be removed.
+      try FileManager.default.createDirectory(atPath: file + "/x", withIntermediateDirectories: true)
+      for _ in 0..<3 { try await server.server.collect() }
+      var found: [Deletion] = []
+      try await DeletionFile.forEach(in: "\(server.folder)/\(DeletionFile.defaultName)") { found.append($0) }
+      #expect(found == [.content(blob)])
+    }
   }
 
   /// - The list names the chain of an account with a link that its owner did not sign

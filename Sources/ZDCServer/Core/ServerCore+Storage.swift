@@ -1,13 +1,18 @@
 internal import Logging
+internal import Synchronization
 internal import ZDCProtocol
 
 // Disk space, and blob files without a row.
 extension ServerCore {
   /// Removes files whose rows no longer exist. The next collection retries files that cannot be removed now.
-  func removeFiles(of gone: [BlobID]) async {
+  ///
+  /// - Parameter areUploads: whether no commit has attached them. No backup has such files, so they are not noted.
+  func removeFiles(of gone: [BlobID], areUploads: Bool = false) async {
     for start in stride(from: 0, to: gone.count, by: Self.removalBatch) {
       let batch = Array(gone[start..<min(start + Self.removalBatch, gone.count)])
-      do { try await removeBatch(batch) } catch { logger.warning("upkeep failed", metadata: ["step": "remove"]) }
+      do { try await removeBatch(batch, isNoted: !areUploads) } catch {
+        logger.warning("upkeep failed", metadata: ["step": "remove"])
+      }
     }
   }
 
@@ -15,21 +20,32 @@ extension ServerCore {
 
   /// Checks for the rows before the claims too: most files that a scan finds are in use, and claiming an upload makes
   /// the server refuse its next part.
-  private func removeBatch(_ blobs: [BlobID]) async throws {
+  private func removeBatch(_ blobs: [BlobID], isNoted: Bool) async throws {
     var claimed: [BlobID] = []
     let outcome: Result<Void, any Error>
     do {
       for blob in try await unknown(blobs) where await coordination.claimRemoval(of: blob) { claimed.append(blob) }
       let gone = try await unknown(claimed)
       if !gone.isEmpty {
-        try await deletions?.note(gone.map { .content($0) })
+        if isNoted { try noteRemoval(of: gone) }
         try await self.blobs.remove(gone)
+        forgetRemoval(of: gone)
       }
       outcome = .success(())
     } catch { outcome = .failure(error) }
     for blob in claimed { await coordination.releaseRemoval(of: blob) }
     try outcome.get()
   }
+
+  /// A file that could not be removed is noted once, however often the server tries again.
+  private func noteRemoval(of blobs: [BlobID]) throws {
+    guard let deletions else { return }
+    let new = notedRemovals.withLock { noted in blobs.filter { !noted.contains($0) } }
+    try deletions.note(new.map { .content($0) })
+    notedRemovals.withLock { $0.formUnion(new) }
+  }
+
+  private func forgetRemoval(of blobs: [BlobID]) { notedRemovals.withLock { $0.subtract(blobs) } }
 
   /// Returns the blobs without a row.
   private func unknown(_ blobs: [BlobID]) async throws -> [BlobID] {

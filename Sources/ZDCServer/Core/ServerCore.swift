@@ -38,6 +38,8 @@ final class ServerCore: Sendable {
   let bodies: BodyBudget
   let answers: BodyBudget
   let collection: Mutex<CollectionGuard>
+  /// Files that are in the list of deletions and could not be removed yet.
+  let notedRemovals = Mutex<Set<BlobID>>([])
   var quotas: Quotas {
     Quotas(limit: configuration.bounds.quotaBytes, recordLimit: configuration.bounds.recordQuotaBytes)
   }

@@ -145,13 +145,15 @@ enum Accounts {
   /// `POST /v1/account/links`: compare-and-swap on the chain's last link.
   ///
   /// A new root may mean that others know the words of the old one, so it ends the logins of all other devices.
+  ///
+  /// - Returns: whether the link is new here.
   static func append(
     _ next: Extension, user id: UserID, device: DeviceID, now: UInt64, in tx: any MetadataTransaction
-  ) throws {
+  ) throws -> Bool {
     guard var user = try tx.user(id) else { throw ServerError(.unauthorized, "no such session") }
     let link = next.link
     // The same request may have been sent twice concurrently.
-    if try tx.link(link.seq, of: id) == link.bytes { return }
+    if try tx.link(link.seq, of: id) == link.bytes { return false }
     try checkOrder(link, after: user)
     try updateKeyring(
       next.request.keyring?.bytes, link: link, before: next.before.keyringHash, user: id, in: tx)
@@ -164,8 +166,9 @@ enum Accounts {
     try updateHandle(link, user: id, now: now, in: tx)
     try tx.appendLink(link, to: id)
     try tx.updateUser(user)
-    guard link.kind == .rotateRoot else { return }
+    guard link.kind == .rotateRoot else { return true }
     for other in try tx.devices(of: id) where other.id != device { try tx.removeDevice(other.id, of: id) }
+    return true
   }
 
   /// A handle that was given up stays reserved for the user for 30 days. Otherwise another user could take it at once, and

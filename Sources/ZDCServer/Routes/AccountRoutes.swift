@@ -34,12 +34,10 @@ enum AccountRoutes {
     }
     let next = try verify()
     let (core, now) = (call.core, call.now)
-    if next.isClosed, let deletions = core.deletions {
-      let chain = try await call.read { try $0.links(of: user) }
-      try await deletions.note([.account(user, ms: now, links: chain + [next.link.bytes])])
-    }
     try await call.write([.account(user)]) { tx in
-      try Accounts.append(next, user: user, device: device, now: now, in: tx)
+      guard try Accounts.append(next, user: user, device: device, now: now, in: tx) else { return }
+      // Last: a link that is refused must not be in the list.
+      if next.isClosed { try core.deletions?.note([.account(user, ms: now, links: try tx.links(of: user))]) }
       if next.isNewRoot { try core.coordination.announce(.allSessionsEnded(except: device, of: user), in: tx) }
     }
     return Response(status: .created)

@@ -40,23 +40,27 @@ enum BlobRoutes {
     guard await coordination.claim(part: index, of: blob) else {
       throw ServerError(.conflict, "the part is being received", retryable: true, retryAfterMs: 1_000)
     }
+    var hasBegun = false
     do {
-      try await take(call, blob: blob, index: index, hash: hash, from: user)
+      try await take(call, blob: blob, index: index, hash: hash, from: user, &hasBegun)
       await coordination.release(part: index, of: blob)
     } catch {
       await coordination.release(part: index, of: blob)
       // The upload may have been aborted in the meantime; then the last request that writes to it removes its files.
-      await call.core.removeFiles(of: [blob])
+      if hasBegun { await call.core.removeFiles(of: [blob], areUploads: true) }
       throw error
     }
     return .noContent
   }
 
+  /// - Parameter hasBegun: set once the store may have bytes of the part. Until then, the upload may be another user's, or
+  ///   none.
   private static func take(
-    _ call: Call, blob: BlobID, index: Int, hash: [UInt8], from user: UserID
+    _ call: Call, blob: BlobID, index: Int, hash: [UInt8], from user: UserID, _ hasBegun: inout Bool
   ) async throws {
     let decision = try await call.read { try Blobs.offer(index, hash: hash, of: blob, user: user, in: $0) }
     guard case .take(let length, let range) = decision else { return }
+    hasBegun = true
     try await receive(call, blob: blob, index: index, cipherLength: length, count: range.count, hash: hash)
     let now = call.now
     try await call.write([.upload(blob)]) {
@@ -129,7 +133,7 @@ enum BlobRoutes {
     let user = try call.user
     let blob: BlobID = try call.id("blobID")
     try await call.write([.upload(blob)]) { try Blobs.abort(blob, user: user, in: $0) }
-    await call.core.removeFiles(of: [blob])
+    await call.core.removeFiles(of: [blob], areUploads: true)
     return .noContent
   }
 

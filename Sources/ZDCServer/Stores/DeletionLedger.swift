@@ -13,8 +13,9 @@ package enum Deletion: Sendable, Hashable {
 /// A list that only grows.
 package protocol DeletionLedger: Sendable {
   /// Notes deletions durably. The server calls this before it deletes: if it is stopped in between, restoring deletes
-  /// what the user has asked to delete, or what nothing named any more.
-  func note(_ deletions: [Deletion]) async throws
+  /// what the user has asked to delete, or what nothing named any more. It calls this inside the write that closes an
+  /// account, which can then only fail with the store.
+  func note(_ deletions: [Deletion]) throws
 }
 
 /// Repeats deletions in a store that was restored from an older copy.

@@ -116,16 +116,21 @@ struct TestAccount {
     return try Self.sign(fields, root: rootKey, sign: signKey)
   }
 
-  /// The link that puts a new decryption key in place.
-  func encryptionRotation() throws -> IdentityLink {
+  /// The link that puts a new decryption key in place, and another keyring if one is given.
+  func encryptionRotation(keyring: [UInt8]? = nil) throws -> IdentityLink {
     try second(.rotateKeys) { fields in
+      if let keyring { fields.keyringHash = KeyringHash(labelledHash: "keyring-blob", keyring) }
       fields.encGen = 2
       fields.encPub = randomBytes(IdentityLink.encPubBytes)
     }
   }
 
   func closing(after last: IdentityLink? = nil) throws -> IdentityLink {
-    try second(.closed) { fields in if let last { (fields.seq, fields.prev) = (last.seq + 1, last.hash) } }
+    try second(.closed) { fields in
+      guard let last else { return }
+      (fields.seq, fields.prev, fields.keyringHash) = (last.seq + 1, last.hash, last.keyringHash)
+      (fields.encGen, fields.encPub) = (last.encGen, last.encPub)
+    }
   }
 
   /// The link that puts new signature keys in place.
