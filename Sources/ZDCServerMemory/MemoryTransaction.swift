@@ -135,6 +135,18 @@ extension MemoryTransaction {
     for session in sessions(of: user) where session.device == id { try removeSession(tokenHash: session.tokenHash) }
   }
 
+  func trimDevices(of user: UserID, keeping count: Int) throws -> [DeviceID] {
+    let devices = devices(of: user)
+    guard devices.count > count else { return [] }
+    let lastLogins = Dictionary(sessions(of: user).map { ($0.device, $0.createdMs) }, uniquingKeysWith: max)
+    func order(_ device: DeviceRow) -> (UInt64, UInt64, DeviceID) {
+      (lastLogins[device.id] ?? 0, device.createdMs, device.id)
+    }
+    let gone = devices.sorted { order($0) < order($1) }.prefix(devices.count - count).map(\.id)
+    for device in gone { try removeDevice(device, of: user) }
+    return gone
+  }
+
   func insertSession(_ session: SessionRow) throws {
     try check(.account(session.user))
     tables.sessions[session.tokenHash] = session

@@ -34,6 +34,21 @@ extension PostgresTransaction {
     }
   }
 
+  func trimDevices(of user: UserID, keeping count: Int) throws -> [DeviceID] {
+    guard let key = try userKey(user) else { return [] }
+    let all = try db.first("SELECT count(*) FROM devices WHERE user_key = $1", .int(key)) { Int($0.int(0)) } ?? 0
+    guard all > count else { return [] }
+    let gone = try db.all(
+      """
+      SELECT d.device_id FROM devices d LEFT JOIN sessions s ON s.user_key = d.user_key AND s.device_id = d.device_id
+      WHERE d.user_key = $1 GROUP BY d.device_id, d.created_ms
+      ORDER BY max(s.created_ms) NULLS FIRST, d.created_ms, d.device_id LIMIT $2
+      """, .int(key), .int(Int64(all - count))
+    ) { try $0.id(0) as DeviceID }
+    for device in gone { try removeDevice(device, of: user) }
+    return gone
+  }
+
   private static let sessionQuery = """
     SELECT s.token_hash, u.user_id, s.device_id, s.created_ms, s.expires_ms
     FROM sessions s JOIN users u ON u.id = s.user_key

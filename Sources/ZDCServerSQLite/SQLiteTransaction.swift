@@ -233,6 +233,21 @@ extension SQLiteTransaction {
     }
   }
 
+  func trimDevices(of user: UserID, keeping count: Int) throws -> [DeviceID] {
+    guard let key = try userKey(user) else { return [] }
+    let all = try db.first("SELECT count(*) FROM devices WHERE user = ?", .int(key)) { Int($0.int(0)) } ?? 0
+    guard all > count else { return [] }
+    // SQLite sorts NULL first: devices without a session.
+    let gone = try db.all(
+      """
+      SELECT d.device_id FROM devices d LEFT JOIN sessions s ON s.user = d.user AND s.device_id = d.device_id
+      WHERE d.user = ? GROUP BY d.device_id ORDER BY max(s.created_ms), d.created_ms, d.device_id LIMIT ?
+      """, .int(key), .int(Int64(all - count))
+    ) { try $0.id(0) as DeviceID }
+    for device in gone { try removeDevice(device, of: user) }
+    return gone
+  }
+
   private static let sessionQuery =
     "SELECT s.token_hash, u.user_id, s.device_id, s.created_ms, s.expires_ms FROM sessions s JOIN users u ON u.id = s.user"
 

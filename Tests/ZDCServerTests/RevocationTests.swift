@@ -42,6 +42,53 @@ import ZDCServer
     }
   }
 
+  /// - An account has as many devices as it may, one of which has logged in again, and a new one logs in
+  /// => the device that has logged in longest ago is removed, with its session and its stream; no other one is
+  @Test func aNewDeviceTakesThePlaceOfTheOneUsedLongestAgo() async throws {
+    try await TestServer.run({ $0.bounds.devicesPerUser = 3 }) { (server: TestServer) async throws in
+      let (account, first) = try await server.newAccount()
+      var tokens = [first]
+      for _ in 0..<2 {
+        server.clock.advance(ms: 1_000)
+        tokens.append(try await server.login(account, device: .random()))
+      }
+      server.clock.advance(ms: 1_000)
+      let again = try await server.login(account)
+      var (ended, kept) = (try await stream(server, tokens[1]), try await stream(server, tokens[2]))
+      server.clock.advance(ms: 1_000)
+      let new = try await server.login(account, device: .random())
+      var zone = account.home
+      try await server.put([zone.record(.random())], in: &zone, token: new)
+      #expect(try await ended.next() == nil)
+      #expect(try await kept.next()?.name == "head")
+      #expect(try await server.send(.GET, Routes.zones, token: tokens[1]).status == 401)
+      for token in [first, again, tokens[2], new] {
+        #expect(try await server.send(.GET, Routes.zones, token: token).status == 200)
+      }
+      #expect(try await server.store.read { try $0.devices(of: account.userID).count } == 3)
+    }
+  }
+
+  /// - Devices log in, and only the first one again after their sessions have expired
+  /// => devices without a session are removed first, the oldest first
+  @Test func devicesWithoutASessionGoFirst() async throws {
+    try await TestServer.run({ $0.bounds.devicesPerUser = 3 }) { (server: TestServer) async throws in
+      let (account, _) = try await server.newAccount()
+      let devices = (0..<2).map { _ in DeviceID.random() }
+      for device in devices {
+        server.clock.advance(ms: 1_000)
+        _ = try await server.login(account, device: device)
+      }
+      server.clock.advance(ms: 25 * 3_600_000)
+      try await server.server.collect()
+      _ = try await server.login(account)
+      let new = DeviceID.random()
+      _ = try await server.login(account, device: new)
+      let left = try await server.store.read { try $0.devices(of: account.userID).map(\.id) }
+      #expect(Set(left) == [account.deviceID, devices[1], new])
+    }
+  }
+
   @Test("S11: a session that expires ends its stream at the next heartbeat")
   func expiredSessionEndsItsStream() async throws {
     try await TestServer.run({ $0.bounds.heartbeatSeconds = 1 }) { (server: TestServer) async throws in

@@ -39,6 +39,8 @@ enum Sessions {
     var response: SessionResponse
     /// Older sessions of the device that were ended to make room, by the hashes of their tokens.
     var ended: [[UInt8]]
+    /// Other devices that were removed to make room.
+    var removed: [DeviceID]
   }
 
   /// A login whose signature is valid under the key that was read. ``open(_:token:now:lifetimeMs:in:)`` checks that the
@@ -71,8 +73,12 @@ enum Sessions {
   }
 
   /// Opens a session, and registers the device's key if the account's login key has signed it.
+  ///
+  /// - Parameter devices: the maximum number of the account's devices. A new one takes the place of the one that was used
+  ///   longest ago.
   static func open(
-    _ login: VerifiedLogin, token: [UInt8], now: UInt64, lifetimeMs: UInt64, in tx: any MetadataTransaction
+    _ login: VerifiedLogin, token: [UInt8], now: UInt64, lifetimeMs: UInt64, devices: Int,
+    in tx: any MetadataTransaction
   ) throws -> Opened {
     let known = try tx.device(login.device, of: login.user)
     let inForce = try login.deviceKey == nil ? known?.key : tx.user(login.user)?.loginKey
@@ -80,7 +86,9 @@ enum Sessions {
     guard try tx.user(login.user)?.suspendedMs == nil else {
       throw ServerError(.accountSuspended, "the server's operator has suspended the account")
     }
+    var removed: [DeviceID] = []
     if let key = login.deviceKey, key != known?.key {
+      if known == nil { removed = try tx.trimDevices(of: login.user, keeping: devices - 1) }
       try tx.putDevice(DeviceRow(id: login.device, key: key, createdMs: now), of: login.user)
     }
     let row = SessionRow(
@@ -88,7 +96,7 @@ enum Sessions {
     try tx.insertSession(row)
     let ended = try tx.trimSessions(of: login.user, device: login.device, keeping: perDevice)
     let response = SessionResponse(token: WireBytes(token), userID: login.user, expiresMs: row.expiresMs)
-    return Opened(response: response, ended: ended)
+    return Opened(response: response, ended: ended, removed: removed)
   }
 
   /// More sessions than a device uses concurrently, but few enough that endless logins do not fill the database.

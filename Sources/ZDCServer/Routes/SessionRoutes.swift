@@ -47,9 +47,11 @@ enum SessionRoutes {
       throw Sessions.refusal
     }
     let token = Bytes32<LookupRole>.random().bytes
-    let lifetime = core.configuration.bounds.sessionMs
+    let (lifetime, devices) = (core.configuration.bounds.sessionMs, core.configuration.bounds.devicesPerUser)
     let response = try await call.write([.account(login.user)]) { tx in
-      let opened = try Sessions.open(login, token: token, now: now, lifetimeMs: lifetime, in: tx)
+      let opened = try Sessions.open(
+        login, token: token, now: now, lifetimeMs: lifetime, devices: devices, in: tx)
+      for device in opened.removed { try core.coordination.announce(.deviceRemoved(device, of: login.user), in: tx) }
       if !opened.ended.isEmpty { try core.coordination.announce(.sessionsEnded(opened.ended), in: tx) }
       return opened.response
     }

@@ -39,6 +39,10 @@ package struct Configuration: Sendable {
     package var recordQuotaBytes: UInt64?
     /// Maximum number of apps with a tree per account.
     package var treesPerUser = 64
+    /// Maximum number of devices per account.
+    package var devicesPerUser = 10_000
+    /// Maximum number of zones in an account's own trees, closed ones included: each list of zones may have them all.
+    package var zonesPerUser = 10_000
     /// Calls per user and minute that make the server verify signatures or read much; nil means unlimited.
     package var accountWorkPerMinute: Int? = 120
     /// Look-ups of handles per user and minute. Twice as many may come at once.

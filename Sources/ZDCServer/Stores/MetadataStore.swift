@@ -215,6 +215,9 @@ package protocol MetadataTransaction: MetadataReader, InboxTransaction {
   // Devices and sessions
   func putDevice(_ device: DeviceRow, of user: UserID) throws
   func removeDevice(_ id: DeviceID, of user: UserID) throws
+  /// Removes devices with their sessions until `count` are left, those with the oldest last login first: devices without
+  /// a session, in the order of their registration, then those with the oldest newest session.
+  func trimDevices(of user: UserID, keeping count: Int) throws -> [DeviceID]
   func insertSession(_ session: SessionRow) throws
   func removeSession(tokenHash: [UInt8]) throws
   func removeExpiredSessions(now: UInt64) throws
