@@ -38,6 +38,7 @@ extension MemoryTransaction {
       .sorted { ($0.appTreeID, $0.trunk.rawValue) < ($1.appTreeID, $1.trunk.rawValue) }
   }
 
+  func zoneCount(of owner: UserID, limit: Int) -> Int { min(limit, tables.zones.values.count { $0.owner == owner }) }
   func treeID(of zone: ZoneKey) -> TreeID? { tables.zones[zone]?.row.zone.tree }
   func lastReceivedMs() -> UInt64? {
     let newest = tables.zones.values.compactMap(\.log.last).max { $0.feedPosition < $1.feedPosition }

@@ -62,6 +62,15 @@ extension SQLiteTransaction {
     }
   }
 
+  func zoneCount(of owner: UserID, limit: Int) throws -> Int {
+    try db.first(
+      """
+      SELECT count(*) FROM (
+        SELECT 1 FROM users u JOIN trees t ON t.owner = u.id JOIN zones z ON z.tree = t.id WHERE u.user_id = ? LIMIT ?)
+      """, .id(owner), .int(Int64(limit))
+    ) { Int($0.int(0)) } ?? 0
+  }
+
   func treeID(of zone: ZoneKey) throws -> TreeID? {
     try db.first(
       "SELECT t.tree_id FROM zones z JOIN trees t ON t.id = z.tree WHERE z.id = ?", .int(zone.rawValue)

@@ -154,6 +154,13 @@ private final class CountingReader: MetadataReader {
   func envelopes(in inbox: ZoneKey, after cursor: UInt64, limit: Int) throws -> [WaitingMessage] {
     try asked.envelopes(in: inbox, after: cursor, limit: limit)
   }
+  func envelopeLengths(ofNodes nodes: [NodeID], in inbox: ZoneKey) throws -> [NodeID: Int] {
+    try asked.envelopeLengths(ofNodes: nodes, in: inbox)
+  }
+  func envelopes(ofNodes nodes: [NodeID], in inbox: ZoneKey) throws -> [NodeID: [UInt8]] {
+    try asked.envelopes(ofNodes: nodes, in: inbox)
+  }
+  func zoneCount(of owner: UserID, limit: Int) throws -> Int { try asked.zoneCount(of: owner, limit: limit) }
   func envelope(_ id: MessageID, from sender: UserID, in inbox: ZoneKey) throws -> [UInt8]? {
     try asked.envelope(id, from: sender, in: inbox)
   }

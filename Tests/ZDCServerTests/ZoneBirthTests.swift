@@ -50,6 +50,50 @@ import ZDCServer
     #expect(try TestStores.findings(in: folder).isEmpty)
   }
 
+  /// - An account has all but one of the zones that it may have, and begins two, one after the other
+  /// => the second one is refused, and nothing of its request is there; other accounts are not concerned
+  @Test func anAccountHasABoundedNumberOfZones() async throws {
+    try await TestServer.run({ $0.bounds.zonesPerUser = 5 }) { (server: TestServer) async throws in
+      for _ in 0..<2 {
+        let (account, token) = try await server.newAccount()
+        var home = account.home
+        let first = try birth(in: home)
+        _ = try await server.commit(first.body, token: token).expect(200)
+        home.accepted(first.commit, records: [first.pointer])
+        let refused = try await server.commit(try birth(in: home).body, token: token)
+        #expect((refused.status, refused.error?.security) == (422, .tooManyZones))
+        #expect(try await server.zones(token: token).zones.count == 5)
+        try await server.put([home.record(.random())], in: &home, token: token)
+      }
+    }
+  }
+
+  /// - An account has so many zones that their list does not fit into the user's share of answers
+  /// => the list, a stream that would begin with it, and the audit are refused for now
+  @Test func longListsOfZonesAreCounted() async throws {
+    try await TestServer.run({ $0.bounds.bufferedAnswerBytes = 8 * 200_000 }) { (server: TestServer) async throws in
+      let (account, token) = try await server.newAccount()
+      let home = account.home
+      let roots = (0..<1_600).map { _ in NodeID.random() }
+      let subjects = roots.map { WriteSubject.zone(ZoneID(tree: home.zone.tree, root: $0)) }
+      let commit = try home.commit([])
+      try await server.store.write(Set(subjects)) { tx in
+        for root in roots {
+          let zone = ZoneID(tree: home.zone.tree, root: root)
+          let head = ZoneHead(zone: zone, seq: 0, hash: try #require(CommitHash(randomBytes(32))), acl: home.acl)
+          var delta = ZoneDelta(
+            target: .newZone(owner: account.userID), head: head, commit: commit, receivedMs: 5)
+          delta.change(to: ZoneDelta.ListChange(acl: home.acl, grants: []))
+          _ = try tx.apply(CommitDelta(zones: [delta]))
+        }
+      }
+      for path in [Routes.zones, Routes.events, Routes.audit] {
+        #expect(try await server.send(.GET, path, token: token).status == 429, "\(path)")
+      }
+      #expect(server.server.unsentBytes == 0 && server.server.eventStreams == 0)
+    }
+  }
+
   /// - Home has moved on when the request comes; the pointer's commit is signed again, the genesis is not
   /// => 409 that names home, and no zone; then one zone
   @Test func aLateRequestBeginsNoZone() async throws {

@@ -6,6 +6,8 @@ struct CommitAids: Sendable {
   var rates: MemberRates?
   var splits: PreparedSplits = [:]
   var lists = ListCache()
+  /// Maximum number of zones of an account.
+  var zones = Configuration.Bounds().zonesPerUser
 }
 
 /// Decides about a commit request: compares it with the heads, replays it, and returns the resulting changes. It only
@@ -38,7 +40,14 @@ struct CommitDecision {
       deltas[part.commit.fields.zone] = try decide(part, of: request, &splits)
     }
     try splits.finish()
+    try checkCount(ofNew: deltas.values.count(where: \.beginsZone))
     return request.parts.compactMap { deltas[$0.commit.fields.zone] }
+  }
+
+  /// New zones are in trees of the user.
+  private func checkCount(ofNew count: Int) throws {
+    guard count > 0, try reader.zoneCount(of: user, limit: aids.zones) + count > aids.zones else { return }
+    throw ZDCSecurityError(.tooManyZones, user: user)
   }
 
   private func room(for zones: [ZoneDelta], of owner: UserID) throws -> [BlobRow] {
@@ -206,6 +215,8 @@ extension Array {
 }
 
 extension ZoneDelta {
+  fileprivate var beginsZone: Bool { if case .existing = target { false } else { true } }
+
   fileprivate mutating func take(_ draft: ZoneDraft) {
     puts = draft.puts
     removed = Array(draft.removed.values)

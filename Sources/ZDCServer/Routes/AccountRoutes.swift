@@ -77,6 +77,6 @@ enum AccountRoutes {
     try call.core.takeWork(of: user)
     let now = call.now
     let quotas = call.core.quotas
-    return try .json(try await call.read { try Audit.report(for: user, quotas: quotas, now: now, in: $0) })
+    return try .json(try await call.read { try Audit.report(for: user, quotas: quotas, now: now, in: $0) }, for: call)
   }
 }

@@ -17,6 +17,13 @@ extension Response {
       body: ResponseBody(byteBuffer: ByteBuffer(bytes: data)))
   }
 
+  /// Returns an answer that may be long, and then counts towards the budget until it is sent.
+  static func json(_ value: some Encodable, for call: Call) throws -> Response {
+    Response(
+      status: .ok, headers: [.contentType: "application/json", .cacheControl: "no-store"],
+      body: try call.body([UInt8](JSONEncoder().encode(value))))
+  }
+
   static func octets(_ bytes: [UInt8], for call: Call) throws -> Response {
     Response(
       status: .ok, headers: [.contentType: "application/octet-stream", .cacheControl: "no-store"],

@@ -2,6 +2,7 @@ internal import HTTPTypes
 internal import Hummingbird
 internal import NIOCore
 internal import ServiceLifecycle
+internal import Synchronization
 internal import ZDCProtocol
 
 /// Server-Sent Events: first the zones that have changed, then every new head.
@@ -24,24 +25,28 @@ enum EventRoutes {
         return (list, try reader.memberships(of: session.user).filter { $0.endedSeq == nil }.map(\.zone))
       }
       call.core.hub.activate(subscription, following: followed)
-      return response(call, subscription, list)
+      return try response(call, subscription, list)
     } catch {
       call.core.hub.unsubscribe(subscription)
       throw error
     }
   }
 
-  private static func response(_ call: Call, _ subscription: EventHub.Subscription, _ list: ZoneList) -> Response {
+  private static func response(
+    _ call: Call, _ subscription: EventHub.Subscription, _ list: ZoneList
+  ) throws -> Response {
     let request = call.request
     let hub = call.core.hub
     let channel = call.context.channel
+    let first = try FirstEvent(list, call)
+    let zones = list.zones
     let body = ResponseBody { writer in
       defer { hub.unsubscribe(subscription) }
-      try await writer.write(ByteBuffer(bytes: EventHub.event("zones", position: list.feedPosition, list)))
+      try await first.send(to: &writer, on: channel)
       // Streams end with the server: a stream that waits for a commit must not delay the shutdown.
       try await withGracefulShutdownHandler {
         try await request.body.consumeWithInboundCloseHandler { _ in
-          try await forward(subscription.mailbox, after: list.zones, to: &writer, on: channel)
+          try await forward(subscription.mailbox, after: zones, to: &writer, on: channel)
         } onInboundClosed: {
           subscription.mailbox.close()
         }
@@ -72,5 +77,24 @@ enum EventRoutes {
       try await writer.write(frame.bytes)
       try await channel.untilWritable()
     }
+  }
+}
+
+/// The list with which a stream begins. It may be long, and counts towards the budget for responses until it is sent.
+private final class FirstEvent: Sendable {
+  private let event: Mutex<(bytes: ByteBuffer, share: BodyShare)?>
+
+  /// - Throws: `tooManyRequests` if too many response bytes are already in transfer.
+  init(_ list: ZoneList, _ call: Call) throws {
+    let bytes = EventHub.event("zones", position: list.feedPosition, list)
+    event = Mutex((ByteBuffer(bytes: bytes), try call.answerShare(of: bytes.count)))
+  }
+
+  /// A stream lives long; what it began with does not.
+  func send(to writer: inout any ResponseBodyWriter, on channel: any Channel) async throws {
+    guard let (bytes, share) = event.withLock({ $0.take() }) else { return }
+    try await writer.write(bytes)
+    try await channel.untilWritable()
+    withExtendedLifetime(share) {}
   }
 }

@@ -20,7 +20,7 @@ enum ZoneRoutes {
     let after = try call.number("after") ?? 0
     guard try call.number("offered") == 1 else {
       let since = call.position
-      return try .json(try await call.read { try Zones.list(of: user, since: since, in: $0) })
+      return try .json(try await call.read { try Zones.list(of: user, since: since, in: $0) }, for: call)
     }
     try call.core.takeWork(of: user)
     return try .json(try await call.read { try Zones.offered(to: user, after: after, in: $0) })
@@ -72,7 +72,8 @@ enum ZoneRoutes {
     try core.checkSubtreeWork(of: user)
     let work = SubtreeWork(limit: core.configuration.bounds.subtreeNodesPerRequest)
     defer { core.subtrees.charge(user, work.nodes, now: core.elapsed) }
-    let aids = CommitAids(rates: core.memberRates, splits: prepared, lists: core.lists)
+    let aids = CommitAids(
+      rates: core.memberRates, splits: prepared, lists: core.lists, zones: core.configuration.bounds.zonesPerUser)
     let outcome = try Commits.apply(
       request, by: user, quotas: core.quotas, work: work, aids: aids, now: now, in: tx)
     if outcome.closesZone { tx.afterCommit { core.setClosing() } }

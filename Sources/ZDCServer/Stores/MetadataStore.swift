@@ -102,6 +102,8 @@ package protocol MetadataReader: InboxReader {
   func genesisCommits(owner: UserID, appTreeID: String) throws -> [CommitHash]
   func trees(of owner: UserID) throws -> [TreeRow]
   func treeID(of zone: ZoneKey) throws -> TreeID?
+  /// Counts the zones of the user's own trees, closed ones included. Reads at most `limit` rows of zones.
+  func zoneCount(of owner: UserID, limit: Int) throws -> Int
   /// Returns when the newest commit was received; nil if there is none.
   func lastReceivedMs() throws -> UInt64?
 
