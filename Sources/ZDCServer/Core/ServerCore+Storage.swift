@@ -55,9 +55,11 @@ extension ServerCore {
 
   /// Returns whether the disk has room for a small commit and a small part.
   ///
-  /// Only a server that has hit a full disk writes to find out; otherwise the call does nothing.
+  /// Only a server that has hit a full disk writes to find out, every few seconds at most; otherwise the call does
+  /// nothing.
   func hasRoom() async throws -> Bool {
     guard isFull else { return true }
+    guard takeProbe() else { return false }
     do {
       try await blobs.probeFreeSpace()
       try await metadata.write([.upkeep]) { try $0.probeFreeSpace() }

@@ -50,6 +50,8 @@ final class ServerCore: Sendable {
     var isLeaving = false
     var isStopping = false
     var isFull = false
+    /// When the next look for room may write, by the monotonic clock.
+    var nextProbeMs: UInt64 = 0
     /// Whether nodes of closed zones may have to be removed, as after a crash.
     var hasClosing = true
   }
@@ -149,6 +151,19 @@ final class ServerCore: Sendable {
   /// Whether the last write that needed disk space found none.
   var isFull: Bool { state.withLock { $0.isFull } }
   func setFull(_ isFull: Bool) { state.withLock { $0.isFull = isFull } }
+
+  /// Returns whether some time has passed since the last look for room that wrote: any host may ask whether the server is
+  /// ready.
+  func takeProbe() -> Bool {
+    let now = elapsed
+    return state.withLock { state in
+      guard now >= state.nextProbeMs else { return false }
+      state.nextProbeMs = now + Self.probeMs
+      return true
+    }
+  }
+
+  private static let probeMs: UInt64 = 5_000
 
   /// - Throws: `tooManyRequests` if the user has recently made too many expensive calls.
   func takeWork(of user: UserID) throws {
