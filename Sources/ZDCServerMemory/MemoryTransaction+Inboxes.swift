@@ -22,6 +22,14 @@ extension MemoryTransaction {
     tables.inboxes[inbox]?.envelopes[NodeID(message: id, from: sender)]?.bytes
   }
 
+  func envelopeLengths(ofNodes nodes: [NodeID], in inbox: ZoneKey) -> [NodeID: Int] {
+    envelopes(ofNodes: nodes, in: inbox).mapValues(\.count)
+  }
+
+  func envelopes(ofNodes nodes: [NodeID], in inbox: ZoneKey) -> [NodeID: [UInt8]] {
+    nodes.reduce(into: [:]) { $0[$1] = tables.inboxes[inbox]?.envelopes[$1]?.bytes }
+  }
+
   func inboxUsage(of inbox: ZoneKey, sender: UserID) -> InboxUsage {
     let rows = rows(of: inbox)
     func share(_ rows: [WaitingMessage]) -> InboxUsage.Share {

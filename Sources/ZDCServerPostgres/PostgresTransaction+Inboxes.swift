@@ -23,6 +23,20 @@ extension PostgresTransaction {
     ) { $0.bytes(0) }
   }
 
+  func envelopeLengths(ofNodes nodes: [NodeID], in inbox: ZoneKey) throws -> [NodeID: Int] {
+    let rows = try db.all(
+      "SELECT node, length FROM envelopes WHERE inbox = $1 AND node = ANY($2)", .int(inbox.rawValue), .ids(nodes)
+    ) { (try $0.id(0) as NodeID, Int($0.int(1))) }
+    return Dictionary(rows, uniquingKeysWith: { first, _ in first })
+  }
+
+  func envelopes(ofNodes nodes: [NodeID], in inbox: ZoneKey) throws -> [NodeID: [UInt8]] {
+    let rows = try db.all(
+      "SELECT node, bytes FROM envelopes WHERE inbox = $1 AND node = ANY($2)", .int(inbox.rawValue), .ids(nodes)
+    ) { (try $0.id(0) as NodeID, $0.bytes(1)) }
+    return Dictionary(rows, uniquingKeysWith: { first, _ in first })
+  }
+
   func inboxUsage(of inbox: ZoneKey, sender: UserID) throws -> InboxUsage {
     let sums = """
       SELECT count(*), coalesce(sum(length), 0)::int8, count(*) FILTER (WHERE is_request = 1),

@@ -24,6 +24,20 @@ extension SQLiteTransaction {
     ) { $0.bytes(0) }
   }
 
+  func envelopeLengths(ofNodes nodes: [NodeID], in inbox: ZoneKey) throws -> [NodeID: Int] {
+    let length = try db.prepared("SELECT length FROM envelopes WHERE inbox = ? AND node = ?")
+    return try nodes.reduce(into: [:]) { found, node in
+      found[node] = try length.first(.int(inbox.rawValue), .id(node)) { Int($0.int(0)) }
+    }
+  }
+
+  func envelopes(ofNodes nodes: [NodeID], in inbox: ZoneKey) throws -> [NodeID: [UInt8]] {
+    let bytes = try db.prepared("SELECT bytes FROM envelopes WHERE inbox = ? AND node = ?")
+    return try nodes.reduce(into: [:]) { found, node in
+      found[node] = try bytes.first(.int(inbox.rawValue), .id(node)) { $0.bytes(0) }
+    }
+  }
+
   func inboxUsage(of inbox: ZoneKey, sender: UserID) throws -> InboxUsage {
     let sums = """
       SELECT count(*), total(length), total(is_request), total(is_request * length), total(sender = ?2),

@@ -22,6 +22,37 @@ import ZDCServerMemory
     #expect(try await questions(members: 2) == questions(members: 100))
   }
 
+  /// - 2 messages are read from a mailbox, and 100
+  /// => both cost the same number of questions, and the messages come in the order asked
+  @Test func questionsDoNotGrowWithTheMessages() async throws {
+    #expect(try await questions(messages: 2) == questions(messages: 100))
+  }
+
+  private func questions(messages count: Int) async throws -> Int {
+    let (account, sender) = (try TestAccount(), UserID(randomBytes(32))!)
+    let inbox = try #require(account.zones[.inbox]).zone
+    return try await MemoryStore().write([.account(account.userID), .zone(inbox)]) { tx in
+      let registration = try Accounts.Registration(account.registration())
+      _ = try Accounts.register(registration, mode: .open, invites: [], now: 1, in: tx)
+      let key = try #require(try tx.zone(inbox)).key
+      let envelopes = (0..<count).map { _ in
+        MessageEnvelope(
+          id: .random(), recipient: account.userID, inbox: inbox.tree, recipientEncGen: 1, sealed: randomBytes(100))
+      }
+      for envelope in envelopes {
+        let row = WaitingMessage(
+          cursor: 0, sender: sender, messageID: envelope.id, length: envelope.bytes.count, receivedMs: 1,
+          isRequest: false)
+        try tx.insertEnvelope(envelope, row: row, in: key)
+      }
+      let reader = CountingReader(tx)
+      let names = ([MessageID.random()] + envelopes.map(\.id)).map { MessageName(sender: sender, id: $0) }
+      let bytes = try Inboxes.read(names, inbox.tree, of: account.userID, in: reader)
+      #expect(try Inboxes.envelopes(bytes).map(\.id) == envelopes.map(\.id))
+      return reader.questions
+    }
+  }
+
   private func questions(members count: Int) async throws -> [Int] {
     let account = try TestAccount()
     var home = account.home

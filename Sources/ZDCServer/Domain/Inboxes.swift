@@ -110,13 +110,25 @@ enum Inboxes {
     _ names: [MessageName], _ tree: TreeID, of user: UserID, in reader: any MetadataReader
   ) throws -> [UInt8] {
     let inbox = try ownInbox(tree, of: user, in: reader)
+    let nodes = names.map { NodeID(message: $0.id, from: $0.sender) }
+    let page = page(of: nodes, lengths: try reader.envelopeLengths(ofNodes: nodes, in: inbox))
+    let envelopes = try reader.envelopes(ofNodes: page, in: inbox)
     var writer = Bundle.Writer()
-    for name in names {
-      guard let bytes = try reader.envelope(name.id, from: name.sender, in: inbox) else { continue }
-      guard writer.count == 0 || writer.count + bytes.count + 5 <= Limits.pageBytes else { break }
-      writer.append(envelope: bytes)
-    }
+    for node in page { if let bytes = envelopes[node] { writer.append(envelope: bytes) } }
     return writer.bytes
+  }
+
+  /// Returns the first of these nodes whose envelopes fit into a page, and at least one that has an envelope.
+  private static func page(of nodes: [NodeID], lengths: [NodeID: Int]) -> [NodeID] {
+    var page: [NodeID] = []
+    var bytes = 0
+    for node in nodes {
+      guard let length = lengths[node] else { continue }
+      bytes += length + 5
+      guard page.isEmpty || bytes <= Limits.pageBytes else { break }
+      page.append(node)
+    }
+    return page
   }
 
   /// Drops the envelopes of messages that a commit takes over.

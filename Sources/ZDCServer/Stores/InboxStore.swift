@@ -31,6 +31,10 @@ package protocol InboxReader: AnyObject {
   /// Returns envelopes in the order of their cursors, at most `limit`.
   func envelopes(in inbox: ZoneKey, after cursor: UInt64, limit: Int) throws -> [WaitingMessage]
   func envelope(_ id: MessageID, from sender: UserID, in inbox: ZoneKey) throws -> [UInt8]?
+  /// Returns the lengths of the envelopes that wait for these inbox nodes.
+  func envelopeLengths(ofNodes nodes: [NodeID], in inbox: ZoneKey) throws -> [NodeID: Int]
+  /// Returns the envelopes that wait for these inbox nodes. The caller knows that their lengths fit into memory.
+  func envelopes(ofNodes nodes: [NodeID], in inbox: ZoneKey) throws -> [NodeID: [UInt8]]
   /// Returns the sums of an inbox, in which a sender's share is separate.
   func inboxUsage(of inbox: ZoneKey, sender: UserID) throws -> InboxUsage
   /// Returns the cursor of the newest envelope in this user's inboxes; nil if none waits.
