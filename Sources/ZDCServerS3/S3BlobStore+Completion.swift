@@ -8,29 +8,41 @@ extension S3BlobStore {
   package func contentRoot(_ blob: BlobID, cipherLength: UInt64) async throws -> ContentRoot {
     try await Self.translating {
       let parts = ContentGeometry.partCount(cipherLength: cipherLength)
-      if parts > 1, let upload = try await self.uploads.existing(blob) {
-        try await self.join(blob, upload, parts: parts, cipherLength: cipherLength)
-      }
+      let running = parts > 1 ? try await self.client.uploads(of: self.keys.content(blob)) : []
+      let joined = try await self.joinWhole(of: running, blob, parts: parts, cipherLength: cipherLength)
       guard try await self.client.length(self.keys.content(blob)) == cipherLength else { throw BlobLost() }
       let root = try await self.storedRoot(blob, cipherLength: cipherLength)
       if parts > 1 { try await self.removeParts(of: blob) }
+      // Two processes may have begun one each. The store would keep what is left for ever.
+      for upload in running where upload != joined { try await self.client.abort(upload) }
       await self.uploads.forget([blob])
       return root
     }
   }
 
-  private func join(_ blob: BlobID, _ upload: String, parts count: Int, cipherLength: UInt64) async throws {
-    let key = keys.content(blob)
-    let parts = try await client.parts(of: upload, key)
-    let isWhole =
-      parts.map(\.number) == Array(1...count)
-      && parts.allSatisfy { $0.length == ContentGeometry.partRange($0.number - 1, cipherLength: cipherLength).count }
-    guard isWhole else { throw BlobLost() }
+  /// Joins the parts of the upload that has all of them, and returns it. There may be none: a completion whose answer was
+  /// lost has ended it.
+  private func joinWhole(
+    of uploads: [S3Upload], _ blob: BlobID, parts count: Int, cipherLength: UInt64
+  ) async throws -> S3Upload? {
+    for upload in uploads {
+      let parts = try await client.parts(of: upload.id, upload.key)
+      let isWhole =
+        parts.map(\.number) == Array(1...count)
+        && parts.allSatisfy { $0.length == ContentGeometry.partRange($0.number - 1, cipherLength: cipherLength).count }
+      guard isWhole else { continue }
+      try await join(blob, upload, parts, cipherLength: cipherLength)
+      return upload
+    }
+    return nil
+  }
+
+  private func join(_ blob: BlobID, _ upload: S3Upload, _ parts: [S3Part], cipherLength: UInt64) async throws {
     // Before the content, so that content that exists can be proven.
-    try await putLeaves(of: blob, parts: count, cipherLength: cipherLength)
-    do { try await client.complete(upload, key, parts) } catch let failure as S3Failure {
+    try await putLeaves(of: blob, parts: parts.count, cipherLength: cipherLength)
+    do { try await client.complete(upload.id, upload.key, parts) } catch let failure as S3Failure {
       // The answer to an attempt that succeeded may have been lost.
-      guard try await client.length(key) == cipherLength else { throw failure }
+      guard try await client.length(upload.key) == cipherLength else { throw failure }
     }
   }
 

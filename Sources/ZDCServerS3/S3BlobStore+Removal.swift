@@ -42,9 +42,11 @@ extension S3BlobStore {
         token = next
       } while token != nil
     }
-    try await Self.translating {
-      try await self.client.forEachUpload(self.keys.contents) { uploads in
-        try await body(Array(Set(uploads.compactMap { self.keys.blob(of: $0.key) })))
+    for folder in [keys.contents, keys.allLeaves] {
+      try await Self.translating {
+        try await self.client.forEachUpload(folder) { uploads in
+          try await body(Array(Set(uploads.compactMap { self.keys.blob(of: $0.key) })))
+        }
       }
     }
   }

@@ -23,6 +23,11 @@ package final class S3BlobStore: BlobStore {
 
   package var buffersParts: Bool { true }
 
+  package func begin(_ blob: BlobID, cipherLength: UInt64) async throws {
+    guard ContentGeometry.partCount(cipherLength: cipherLength) > 1 else { return }
+    _ = try await Self.translating { try await self.uploads.id(of: blob) }
+  }
+
   package func openPart(_ blob: BlobID, index: Int, cipherLength: UInt64) async throws -> any BlobPartWriter {
     let isWhole = ContentGeometry.partCount(cipherLength: cipherLength) == 1
     return S3PartWriter(index: index, cipherLength: cipherLength) { bytes, hashes in

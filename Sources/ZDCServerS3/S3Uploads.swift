@@ -2,8 +2,9 @@ internal import ZDCProtocol
 
 /// The multipart uploads of unfinished blobs.
 ///
-/// The store itself is asked for them, so that a restarted server finds them again. Of several uploads of a blob, which
-/// two processes may begin at the same time, all processes use the oldest.
+/// The store itself is asked for them, so that a restarted server finds them again. The request that gets a ticket begins
+/// the upload, before any part can come. If it did not, two processes may begin one each: then all use the oldest, which
+/// the store's times, in seconds, may not tell apart. An upload whose parts are spread is lost, and sent again.
 actor S3Uploads {
   private let client: S3Client
   private let keys: S3Keys
@@ -29,11 +30,6 @@ actor S3Uploads {
       if known[blob] == task { known[blob] = nil }
       throw error
     }
-  }
-
-  /// Returns the ID of a blob's upload, or nil if there is none.
-  func existing(_ blob: BlobID) async throws -> String? {
-    try await client.uploads(of: keys.content(blob)).first?.id
   }
 
   func forget(_ blobs: [BlobID]) { for blob in blobs { known[blob] = nil } }

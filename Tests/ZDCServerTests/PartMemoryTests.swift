@@ -1,3 +1,4 @@
+import Synchronization
 import Testing
 import ZDCProtocol
 import ZDCServer
@@ -5,9 +6,12 @@ import ZDCServerMemory
 
 /// A store that holds parts in memory: each counts as a body of the user who sends it, while it is received.
 @Suite struct PartMemoryTests {
-  private struct BufferingStore: BlobStore {
+  private final class BufferingStore: BlobStore {
     let memory = MemoryBlobStore()
+    let begun = Mutex<[BlobID]>([])
     var buffersParts: Bool { true }
+
+    func begin(_ blob: BlobID, cipherLength: UInt64) async throws { begun.withLock { $0.append(blob) } }
 
     func openPart(_ blob: BlobID, index: Int, cipherLength: UInt64) async throws -> any BlobPartWriter {
       try await memory.openPart(blob, index: index, cipherLength: cipherLength)
@@ -46,6 +50,18 @@ import ZDCServerMemory
       let answer = try await server.part(0, of: large, token: token)
       #expect(server.server.bufferedBytes == 0)
       return answer
+    }
+  }
+
+  /// - A ticket is requested twice
+  /// => the store prepares for the upload once, before the answer: no other request can begin it at the same time
+  @Test func aNewTicketBeginsTheUpload() async throws {
+    let (store, large) = (BufferingStore(), BlobTests.Large(70_000))
+    try await TestServer.run(blobs: store) { (server: TestServer) async throws in
+      let (account, token) = try await server.newAccount()
+      let node = NodeID.random()
+      for _ in 0..<2 { _ = try await server.ticket(large, node, account.home, token: token).expect(201) }
+      #expect(store.begun.withLock { $0 } == [large.blob])
     }
   }
 

@@ -4,6 +4,7 @@ internal import ZDCProtocol
 enum Blobs {
   struct Ticket: Sendable {
     var status: BlobStatus
+    var isNew = false
     /// Retained blobs that were removed to make room for this one.
     var released: [BlobID] = []
   }
@@ -32,7 +33,8 @@ enum Blobs {
     let released = try room(for: request.cipherLength, of: user, in: zone, quotas, tx)
     try tx.removeBlobs(released)
     row.key = try tx.insertTicket(row)
-    return Ticket(status: try status(of: row, in: tx), released: released.filter { !$0.isInline }.map(\.id))
+    return Ticket(
+      status: try status(of: row, in: tx), isNew: true, released: released.filter { !$0.isInline }.map(\.id))
   }
 
   private static func checkLength(_ length: UInt64, limit: UInt64) throws {

@@ -14,6 +14,7 @@ enum BlobRoutes {
     let ticket = try await call.write([.upload(request.blobID)]) { tx in
       try Blobs.ticket(request, user: user, limit: limit, quotas: quotas, now: now, in: tx)
     }
+    if ticket.isNew { try await call.core.blobs.begin(request.blobID, cipherLength: request.cipherLength) }
     await call.core.removeFiles(of: ticket.released)
     return try .json(ticket.status, status: .created)
   }

@@ -9,6 +9,8 @@ package import ZDCProtocol
 package protocol BlobStore: Sendable {
   /// Whether a part stays in memory until it is finished. The server then counts it as a body in memory.
   var buffersParts: Bool { get }
+  /// Prepares for the parts of an upload whose ticket is new. A part may come without it, after a failure.
+  func begin(_ blob: BlobID, cipherLength: UInt64) async throws
   /// Opens one part for writing, slice by slice.
   func openPart(_ blob: BlobID, index: Int, cipherLength: UInt64) async throws -> any BlobPartWriter
   /// Ends an upload whose parts are all present, and returns the Merkle root over all leaf hashes. Makes the hashes that
@@ -36,6 +38,10 @@ package protocol BlobStore: Sendable {
   func probeFreeSpace() async throws
   /// Calls `body` with all blobs of which anything is stored, in batches. A blob may be in several batches.
   func forEachBatch(_ body: @Sendable ([BlobID]) async throws -> Void) async throws
+}
+
+extension BlobStore {
+  package func begin(_ blob: BlobID, cipherLength: UInt64) async throws {}
 }
 
 /// A range of a blob that is being read by one task.

@@ -7,6 +7,8 @@ import Synchronization
 final class ScriptedStore: Sendable {
   enum Step: Sendable {
     case answer(Int, String)
+    /// An answer to HEAD: the length of a body that does not follow.
+    case head(UInt64)
     /// Closes the connection without an answer.
     case cut
     /// Announces a body of 100 bytes and closes the connection after one.
@@ -25,13 +27,18 @@ final class ScriptedStore: Sendable {
 
   private final class Box: Sendable {
     let state: Mutex<State>
+    private let respond: (@Sendable (String) -> Step)?
 
-    init(_ steps: [Step]) { state = Mutex(State(steps: steps)) }
+    init(_ steps: [Step], _ respond: (@Sendable (String) -> Step)?) {
+      state = Mutex(State(steps: steps))
+      self.respond = respond
+    }
 
     func next(_ request: String) -> Step {
-      state.withLock { state in
-        state.requests.append(request)
-        return state.steps.isEmpty ? .answer(500, "the script is over") : state.steps.removeFirst()
+      state.withLock { $0.requests.append(request) }
+      if let respond { return respond(request) }
+      return state.withLock { state in
+        state.steps.isEmpty ? .answer(500, "the script is over") : state.steps.removeFirst()
       }
     }
   }
@@ -45,8 +52,11 @@ final class ScriptedStore: Sendable {
   /// All requests so far, whole.
   var requests: [String] { state.state.withLock { $0.requests } }
 
-  static func with(_ steps: [Step], _ body: (ScriptedStore) async throws -> Void) async throws {
-    let box = Box(steps)
+  /// - Parameter respond: answers all requests in place of the steps.
+  static func with(
+    _ steps: [Step] = [], respond: (@Sendable (String) -> Step)? = nil, _ body: (ScriptedStore) async throws -> Void
+  ) async throws {
+    let box = Box(steps, respond)
     let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
       .childChannelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
@@ -86,6 +96,7 @@ final class ScriptedStore: Sendable {
       switch step {
       case .answer(let status, let body):
         send("HTTP/1.1 \(status) X\r\ncontent-length: \(body.utf8.count)\r\n\r\n\(body)", context)
+      case .head(let length): send("HTTP/1.1 200 X\r\ncontent-length: \(length)\r\n\r\n", context)
       case .cut: context.close(promise: nil)
       case .cutBody:
         send("HTTP/1.1 200 X\r\ncontent-length: 100\r\n\r\n1", context)
