@@ -37,9 +37,16 @@ struct AdminClient {
   }
 
   private static func failure(_ status: UInt, _ body: Data) -> Failure {
-    let error = try? JSONDecoder().decode(ServerError.self, from: body)
-    let text = error?.message ?? "the server answers with status \(status)"
-    return Failure(error?.code == .notFound ? .noInput : .software, text)
+    guard let error = try? JSONDecoder().decode(ServerError.self, from: body) else {
+      return Failure(.software, "the server answers with status \(status)")
+    }
+    let exit: ExitStatus =
+      switch error.code {
+      case .notFound: .noInput
+      case .invalidRequest, .conflict: .usage
+      default: error.retryable ? .unavailable : .software
+      }
+    return Failure(exit, error.message)
   }
 
   private func noServer(_ error: any Error) -> Failure {

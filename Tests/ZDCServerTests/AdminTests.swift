@@ -242,6 +242,7 @@ import ZDCServer
     #expect(try await admin("quota", id, "unlimited").status == 0)
     #expect(try await admin("user", id).output.contains("unlimited, set for this account"))
     #expect(try await admin("quota", id, "many").status == 64)
+    #expect(try await admin("quota", id, "\(UInt64.max)").status == 64, "the server refuses it")
     #expect(try await admin("suspend", "Alice").status == 64)
     #expect(try await admin("suspend", try TestAccount().userID.text).status == 66)
     #expect(try await admin("users", "--json").output.contains("\"userID\":\"\(id)\""))

@@ -219,9 +219,17 @@ extension Backup {
     guard let manifest = try? JSONDecoder().decode(Manifest.self, from: bytes), manifest.version == 1 else {
       throw BackupFailure(.damaged)
     }
-    let (digest, size) = try Self.digest(of: database)
-    guard digest == manifest.databaseSHA256, size == manifest.databaseBytes else { throw BackupFailure(.damaged) }
+    if try isDatabase(database, of: manifest) { return manifest }
+    // A run that was killed right before its last step has left the new database under another name.
+    guard try isDatabase(newDatabase, of: manifest) else { throw BackupFailure(.damaged) }
+    try rename(newDatabase, database)
     return manifest
+  }
+
+  private func isDatabase(_ path: String, of manifest: Manifest) throws -> Bool {
+    guard FileManager.default.fileExists(atPath: path) else { return false }
+    let (digest, size) = try Self.digest(of: path)
+    return digest == manifest.databaseSHA256 && size == manifest.databaseBytes
   }
 
   /// Verifies every hash of a backup.
