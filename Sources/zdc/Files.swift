@@ -113,7 +113,8 @@ struct Get: AsyncParsableCommand {
     usage: "zdc get [options] path [target]",
     discussion: """
       TARGET/ with a trailing slash, or no target, is the folder to get into; without a slash, it is the new name; - is standard output. \
-      Restores permission bits and times. Overwrites existing files only with --overwrite, and does not fetch unchanged files again. Changes \
+      Restores permission bits and times. Overwrites existing files only with --overwrite, which also replaces a different file of equal size \
+      and time, but never a folder. Does not fetch unchanged files again, and continues large files where an interrupted run stopped. Changes \
       names that are not safe on this machine, and reports them.
 
       Exit code 1 if a file was left out because a different local file exists, or because its content is not in the cloud, failed \

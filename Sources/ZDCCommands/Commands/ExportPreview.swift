@@ -4,7 +4,7 @@ internal import ZeroDarkCloud
 struct ExportPreview {
   /// `{"change","path"}`
   struct Line: Sendable, Hashable, Encodable {
-    /// `new`; `replaced`; `left`, an existing file that differs; `missing`, without content in the cloud.
+    /// `new`; `replaced`; `left`, an existing file that differs, or a folder; `missing`, without content in the cloud.
     var change: String
     var path: String
 
@@ -42,12 +42,13 @@ struct ExportPreview {
       bytes += size
       return lines.append(Line(change: "new", path: path))
     }
-    if let record = entry.record, record.eTag == eTag, record.describes(facts) {
+    if let record = entry.record, record.eTag == eTag, record.isHere(facts, overwriting: overwrites) {
       unchanged += 1
       return
     }
-    if overwrites { bytes += size }
-    lines.append(Line(change: overwrites ? "replaced" : "left", path: path))
+    let isReplaced = overwrites && facts.kind != .folder
+    if isReplaced { bytes += size }
+    lines.append(Line(change: isReplaced ? "replaced" : "left", path: path))
   }
 
   func show(_ output: Output) throws {

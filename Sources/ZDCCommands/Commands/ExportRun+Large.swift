@@ -56,7 +56,7 @@ extension ExportRun {
       cutsInRow = 0
     } catch { try noteFailure(error, download.node, cutsBefore: download.cutsBefore) }
     advance()
-    if records.count >= 1_000 { try await storeRecords() }
+    try await storeRecordsIfMany()
   }
 }
 

@@ -26,7 +26,12 @@ final class ExportRun {
   /// The indices of the nodes that are being fetched.
   private var indexByUUID: [String: ExportPlan.Index] = [:]
   var report = GetCommand.Report()
-  var records: [(uuid: String, record: FileRecord)] = []
+  private var records: [(uuid: String, record: FileRecord)] = []
+  /// Stored at the end, when the folders have their modes and times. Otherwise `put` would send those of an unfinished
+  /// export.
+  private var folderRecords: [(uuid: String, record: FileRecord)] = []
+  /// The size of the files that ``records`` describes.
+  private var unrecordedBytes: UInt64 = 0
   /// Nodes whose paths are not in the report yet.
   private var failedNodes: [String] = []
   private var nodesWithoutContent: [String] = []
@@ -49,7 +54,7 @@ final class ExportRun {
     tree = ExportTree(root: root)
     staging = try StagingFolder(in: root)
     let top = Self.top(place, policy)
-    plan = try await opened.exportPlan(user, path, top: top, policy: policy, foldsCase: root.foldsCase())
+    plan = try await opened.exportPlan(user, path, top: top, policy: policy, foldsCase: staging.foldsCase())
     if let name = place.name, !place.isChosen, let safe = top.first, Array(name.utf8) != Array(safe.utf8) {
       report.renamed.append(.init(name: name, file: safe))
     }
@@ -63,12 +68,19 @@ final class ExportRun {
   func run() async throws -> GetCommand.Report {
     defer { staging.remove() }
     do { try await exportAll() } catch {
+      // Without room, the next attempt needs it.
+      if ErrorReport(error).code != "diskFull" { staging.keepDownloads() }
+      await storeRecordsAfterFailure()
       try await nameNodes()
       throw error
     }
     try await nameNodes()
+    if !report.failed.isEmpty { staging.keepDownloads() }
     staging.remove()
-    try tree.restoreFolders()
+    for (place, error) in tree.restoreFolders() {
+      report.failed.append(.init(path: place.joined(separator: "/"), code: error.code, message: error.message))
+    }
+    try await opened.store(folderRecords, user)
     return report
   }
 
@@ -117,7 +129,7 @@ final class ExportRun {
     }
   }
 
-  /// Returns the nodes to fetch: without those that already exist, and without those that would have to be overwritten.
+  /// Returns the nodes to fetch: without those that already exist, and without those whose place is taken.
   private func wantedEntries(_ indices: Range<ExportPlan.Index>) async throws -> [ExportEntry] {
     try await opened.exportEntries(user, plan, indices).filter { entry in
       guard entry.node.trunk == nil else { return false }
@@ -125,31 +137,51 @@ final class ExportRun {
         if !plan.isFolder(entry.index) { nodesWithoutContent.append(entry.node.uuid) }
         return false
       }
-      guard let record = entry.record, record.eTag == eTag else { return true }
-      guard try isHere(record, entry) else { return true }
+      do {
+        guard try isSettled(entry, entry.record.flatMap { $0.eTag == eTag ? $0 : nil }) else { return true }
+      } catch { try noteFailure(error, entry.node) }
       advance()
       return false
     }
   }
 
-  private func isHere(_ record: FileRecord, _ entry: ExportEntry) throws -> Bool {
-    if record.kind == .folder {
-      let own = plan.place(entry.index)
-      _ = try tree.folder(own)
-      if !plan.isFolder(entry.index) { report.folders += 1 }
-      tree.remember(record.metadata, of: own)
-      return true
+  /// Whether there is nothing to fetch for a node: it is here, or its place is taken.
+  ///
+  /// - Parameter record: What this device knows about the node's current content.
+  private func isSettled(_ entry: ExportEntry, _ record: FileRecord?) throws -> Bool {
+    let size = entry.node.cloudDataInfo?.dataSize ?? 0
+    if size == 0 {
+      // Without a record, it may be a folder.
+      guard let record else { return false }
+      if record.kind == .folder {
+        try makeFolder(entry.index, record.metadata)
+        return true
+      }
+      if plan.isFolder(entry.index) { return true }
     }
     let place = plan.dataPlace(entry.index)
-    guard let name = place.last else { return false }
-    guard let facts = try tree.folder(place.dropLast().map { $0 }).facts(name) else { return false }
-    if record.describes(facts) {
+    guard let name = place.last, let facts = try tree.folder(place.dropLast().map { $0 }).facts(name) else {
+      return false
+    }
+    if let record, record.isHere(facts, overwriting: overwrites) {
       report.unchanged += 1
       return true
     }
-    guard !overwrites else { return false }
+    guard facts.kind != .folder else { throw Self.folderInPlace }
+    // A file of equal size may be the same one, from a run that was killed before it could record it.
+    if overwrites || (record == nil && facts.kind == .file && facts.size == size) { return false }
     report.exists.append(place.joined(separator: "/"))
     return true
+  }
+
+  private static let folderInPlace = CommandError(
+    .cannotCreate, "folderInPlace", "a folder is in its place; move it away, or get the file under another name")
+
+  private func makeFolder(_ index: ExportPlan.Index, _ metadata: FileMetadata) throws {
+    let place = plan.place(index)
+    _ = try tree.folder(place)
+    if !plan.isFolder(index) { report.folders += 1 }
+    tree.remember(metadata, of: place)
   }
 
   // MARK: Fetching
@@ -183,7 +215,7 @@ final class ExportRun {
       } catch { try noteFailure(error, download.node) }
       fetched.insert(download.node.uuid)
       advance()
-      if records.count >= 1_000 { try await storeRecords() }
+      try await storeRecordsIfMany()
     }
   }
 
@@ -238,50 +270,73 @@ final class ExportRun {
   // MARK: Writing entries
 
   func place(_ node: ZDCNode, _ metadata: FileMetadata?, file: () throws -> StagedFile) throws {
-    if metadata?.kind == .folder { return try placeFolder(node, metadata) }
     guard let index = indexByUUID[node.uuid] else { return }
+    let size = node.cloudDataInfo?.dataSize ?? 0
+    if size == 0, let metadata, metadata.kind == .folder { return try placeFolder(node, index, metadata) }
     let place = plan.dataPlace(index)
     guard let name = place.last else { return }
-    if plan.isFolder(index), (node.cloudDataInfo?.dataSize ?? 0) == 0 { return }
+    if plan.isFolder(index), size == 0 { return }
     let folder = try tree.folder(place.dropLast().map { $0 })
-    if !overwrites, try folder.facts(name) != nil { return report.exists.append(place.joined(separator: "/")) }
     let staged = try file()
     if let metadata { try staged.restore(metadata) } else { try staged.restoreStandardMode() }
-    guard try staged.place(in: folder, as: name, overwriting: overwrites) else {
-      return report.exists.append(place.joined(separator: "/"))
+    if try staged.place(in: folder, as: name, overwriting: overwrites) {
+      report.files += 1
+      report.bytes += size
+    } else {
+      guard try folder.facts(name)?.kind != .folder else { throw Self.folderInPlace }
+      guard staged.equals(name, in: folder, comparesMetadata: metadata != nil) else {
+        return report.exists.append(place.joined(separator: "/"))
+      }
+      report.unchanged += 1
     }
-    report.files += 1
-    report.bytes += node.cloudDataInfo?.dataSize ?? 0
-    remember(node, metadata, file: AbsolutePath.of(folder.path(of: name)), stamp: try folder.facts(name)?.stamp)
+    if metadata != nil { try remember(node, name, in: folder) }
   }
 
-  private func placeFolder(_ node: ZDCNode, _ metadata: FileMetadata?) throws {
-    guard let index = indexByUUID[node.uuid], let metadata else { return }
-    let place = plan.place(index)
-    _ = try tree.folder(place)
-    if !plan.isFolder(index) { report.folders += 1 }
-    tree.remember(metadata, of: place)
-    remember(node, metadata)
+  private func placeFolder(_ node: ZDCNode, _ index: ExportPlan.Index, _ metadata: FileMetadata) throws {
+    try makeFolder(index, metadata)
+    guard let info = node.cloudDataInfo else { return }
+    folderRecords.append((node.uuid, FileRecord(metadata.withoutSpecialBits, size: 0, eTag: info.eTag)))
   }
 
-  private func remember(
-    _ node: ZDCNode, _ metadata: FileMetadata?, file: String? = nil, stamp: FileStamp? = nil
-  ) {
-    guard let metadata, let info = node.cloudDataInfo else { return }
+  /// Records the file as it is on this disk: special bits are not restored, and the file system may round times.
+  private func remember(_ node: ZDCNode, _ name: String, in folder: ExportFolder) throws {
+    guard let info = node.cloudDataInfo, let facts = try folder.facts(name), let metadata = facts.metadata else {
+      return
+    }
     var record = FileRecord(
-      metadata, size: info.dataSize, source: file, eTag: info.eTag, isCopy: file.map { _ in true })
-    record.stamp = stamp
+      metadata, size: info.dataSize, source: AbsolutePath.of(folder.path(of: name)), eTag: info.eTag, isCopy: true)
+    record.stamp = facts.stamp
     records.append((node.uuid, record))
+    unrecordedBytes += info.dataSize
   }
 
-  /// Stores the records, so that `put` can detect later changes to the files.
-  func storeRecords() async throws {
+  func storeRecordsIfMany() async throws {
+    if records.count >= 1_000 || unrecordedBytes >= 64 << 20 { try await storeRecords() }
+  }
+
+  /// Stores the records, so that `put` and the next `get` recognize the files.
+  private func storeRecords() async throws {
+    let due = records
+    (records, unrecordedBytes) = ([], 0)
+    try await opened.store(due, user)
+  }
+
+  /// Stores the records of files that were written before the export failed or was cancelled.
+  private func storeRecordsAfterFailure() async {
     let due = records
     records = []
-    guard !due.isEmpty else { return }
-    try await opened.connection.write { [opened, user] transaction in
-      let cloud = try opened.cloud(transaction, user)
-      for (uuid, record) in due { try cloud.store(record, uuid) }
+    // A cancelled task cannot write to the database, hence another one. An error here must not hide the first one: the
+    // next run compares files without a record with the tree's.
+    _ = try? await Task { [opened, user] in try await opened.store(due, user) }.value
+  }
+}
+
+extension OpenProfile {
+  fileprivate func store(_ records: [(uuid: String, record: FileRecord)], _ user: String) async throws {
+    guard !records.isEmpty else { return }
+    try await connection.write { [self] transaction in
+      let cloud = try cloud(transaction, user)
+      for (uuid, record) in records { try cloud.store(record, uuid) }
     }
   }
 }

@@ -55,6 +55,8 @@ package struct VersionCopy: Sendable {
     let absolute = AbsolutePath.of(destination)
     let folder = try ExportFolder.open(AbsolutePath.folder(of: absolute))
     let staging = try StagingFolder(in: folder)
+    // An interrupted zdc get may have left some.
+    staging.keepDownloads()
     let (name, path) = staging.newPath()
     try ZDCFileConversion.decryptCryptoFile(file, to: URL(fileURLWithPath: path))
     let staged = try staging.adopt(name)

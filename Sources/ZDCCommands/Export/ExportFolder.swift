@@ -98,7 +98,7 @@ package final class ExportFolder: Sendable {
 
   static func restore(_ metadata: FileMetadata, _ descriptor: Int32, _ path: String) throws(CommandError) {
     // Drops the set-user-id and set-group-id bits, because the tree may come from elsewhere.
-    guard fchmod(descriptor, mode_t(metadata.mode & 0o777)) == 0 else { throw FileFailure.error(path) }
+    guard fchmod(descriptor, mode_t(metadata.withoutSpecialBits.mode)) == 0 else { throw FileFailure.error(path) }
     let time = timespec(tv_sec: time_t(metadata.time.seconds), tv_nsec: Int(metadata.time.nanoseconds))
     guard futimens(descriptor, [timespec(tv_sec: 0, tv_nsec: utimeOmit), time]) == 0 else {
       throw FileFailure.error(path)

@@ -28,10 +28,14 @@ package final class ExportTree {
 
   /// Restores modes and times of folders, deepest first: writing into a folder changes its time, and a folder may be
   /// read-only.
-  package func restoreFolders() throws(CommandError) {
+  ///
+  /// - Returns: The folders for which that failed.
+  package func restoreFolders() -> [(place: [String], error: CommandError)] {
+    var failed: [(place: [String], error: CommandError)] = []
     for place in order.sorted(by: { $0.count > $1.count }) {
       guard let metadata = metadataByPlace[place] else { continue }
-      try folder(place).restore(metadata)
+      do throws(CommandError) { try folder(place).restore(metadata) } catch { failed.append((place, error)) }
     }
+    return failed
   }
 }

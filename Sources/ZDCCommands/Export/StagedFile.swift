@@ -1,4 +1,5 @@
 internal import Foundation
+internal import Synchronization
 
 #if canImport(Glibc)
   internal import Glibc
@@ -10,19 +11,20 @@ internal import Foundation
 
 /// A temporary folder next to the export, where files are completed before they get their final names.
 ///
-/// It is hidden, accessible to its owner only, and removed at the end. A killed export leaves this folder behind, but
-/// no partial file under a final name; the next export to the same place removes the folder.
+/// It is hidden, accessible to its owner only, and removed at the end. An interrupted export leaves no partial file under
+/// a final name. It may leave this folder behind; the next export to the same place takes over the unfinished downloads
+/// in it and removes it.
 package final class StagingFolder: Sendable {
   private let parent: ExportFolder
   private let folder: ExportFolder
   private let name: String
   /// Locked while the export runs.
   private let lock: Int32
+  private let keepsDownloads = Mutex(false)
   private static let prefix = ".zdc-get-"
 
   package init(in parent: ExportFolder) throws(CommandError) {
     self.parent = parent
-    Self.removeForgotten(in: parent)
     let id = UUID().uuidString.lowercased()
     name = Self.prefix + id
     // Locked before it gets its final name: without a lock it would be mistaken for an abandoned one.
@@ -35,6 +37,7 @@ package final class StagingFolder: Sendable {
       throw FileFailure.error(parent.path)
     }
     folder = try parent.folder(name)
+    takeOverForgotten()
   }
 
   deinit {
@@ -42,21 +45,31 @@ package final class StagingFolder: Sendable {
     close(lock)
   }
 
-  /// Removes the folder and any files left in it.
+  /// Removes the folder and any files left in it, except for unfinished downloads after ``keepDownloads()``.
   package func remove() {
-    Self.remove(name, folder.descriptor, in: parent)
+    Self.remove(name, folder.descriptor, in: parent, keepsDownloads: keepsDownloads.withLock { $0 })
   }
 
-  private static func remove(_ name: String, _ descriptor: Int32, in parent: ExportFolder) {
-    for entry in names(in: descriptor) { unlinkat(descriptor, entry, 0) }
+  /// Keeps unfinished downloads for the next export to the same place, which continues them.
+  package func keepDownloads() {
+    keepsDownloads.withLock { $0 = true }
+  }
+
+  private static func remove(
+    _ name: String, _ descriptor: Int32, in parent: ExportFolder, keepsDownloads: Bool = false
+  ) {
+    for entry in names(in: descriptor) where !(keepsDownloads && isDownload(entry)) { unlinkat(descriptor, entry, 0) }
     unlinkat(parent.descriptor, name, AT_REMOVEDIR)
   }
 
-  /// Removes the folders of killed exports: those with our owner and name that are not locked. No node can be exported
-  /// under such a name.
-  private static func removeForgotten(in parent: ExportFolder) {
-    for name in names(in: parent.descriptor)
-    where name.hasPrefix(prefix) && UUID(uuidString: String(name.dropFirst(prefix.count))) != nil {
+  /// Whether the download manager has left the file unfinished. It verifies the file before it continues it.
+  private static func isDownload(_ name: String) -> Bool { name.hasPrefix(".zdc-") && name.hasSuffix(".part") }
+
+  /// Removes the folders of interrupted exports: those with our owner and name that are not locked. No node can be
+  /// exported under such a name. Their unfinished downloads move into this folder.
+  private func takeOverForgotten() {
+    for name in Self.names(in: parent.descriptor)
+    where name.hasPrefix(Self.prefix) && UUID(uuidString: String(name.dropFirst(Self.prefix.count))) != nil {
       let descriptor = openat(parent.descriptor, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
       guard descriptor >= 0 else { continue }
       defer { close(descriptor) }
@@ -64,7 +77,10 @@ package final class StagingFolder: Sendable {
       guard fstat(descriptor, &info) == 0, info.st_uid == geteuid(), flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
         continue
       }
-      remove(name, descriptor, in: parent)
+      for entry in Self.names(in: descriptor) where Self.isDownload(entry) {
+        renameat(descriptor, entry, folder.descriptor, entry)
+      }
+      Self.remove(name, descriptor, in: parent)
     }
   }
 
@@ -81,6 +97,9 @@ package final class StagingFolder: Sendable {
     }
     return names
   }
+
+  /// Whether the file system treats `a` and `A` as one name. Creates a file to find out.
+  package func foldsCase() throws(CommandError) -> Bool { try folder.foldsCase() }
 
   /// Returns a path to which large content may be written; then call ``adopt(_:)``.
   package func newPath() -> (name: String, path: String) {
@@ -140,6 +159,48 @@ package final class StagedFile: Sendable {
   /// Sets the mode of a new file, for content without metadata.
   package func restoreStandardMode() throws(CommandError) {
     guard fchmod(descriptor, 0o644) == 0 else { throw FileFailure.error(folder.path) }
+  }
+
+  /// Whether a file with the same bytes has that name.
+  ///
+  /// - Parameter comparesMetadata: Whether mode and time must be the same, too.
+  package func equals(_ name: String, in target: ExportFolder, comparesMetadata: Bool) -> Bool {
+    // A pipe without a writer would block.
+    let other = openat(target.descriptor, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+    guard other >= 0 else { return false }
+    defer { close(other) }
+    var (own, found) = (stat(), stat())
+    guard fstat(descriptor, &own) == 0, fstat(other, &found) == 0 else { return false }
+    let (mine, theirs) = (FileAttributes(own), FileAttributes(found))
+    guard theirs.kind == .file, theirs.size == mine.size else { return false }
+    guard !comparesMetadata || theirs.metadata == mine.metadata else { return false }
+    return hasSameBytes(as: other, mine.size)
+  }
+
+  private func hasSameBytes(as other: Int32, _ size: UInt64) -> Bool {
+    var (mine, theirs) = ([UInt8](repeating: 0, count: 1 << 18), [UInt8](repeating: 0, count: 1 << 18))
+    var offset: UInt64 = 0
+    while offset < size {
+      let wanted = Int(min(UInt64(mine.count), size - offset))
+      guard Self.fill(&mine, wanted, descriptor, offset), Self.fill(&theirs, wanted, other, offset),
+        mine[..<wanted] == theirs[..<wanted]
+      else { return false }
+      offset += UInt64(wanted)
+    }
+    return true
+  }
+
+  private static func fill(_ buffer: inout [UInt8], _ wanted: Int, _ descriptor: Int32, _ offset: UInt64) -> Bool {
+    buffer.withUnsafeMutableBytes { bytes in
+      var done = 0
+      while done < wanted {
+        let count = pread(descriptor, bytes.baseAddress.map { $0 + done }, wanted - done, off_t(offset) + off_t(done))
+        if count < 0 && errno == EINTR { continue }
+        guard count > 0 else { return false }
+        done += count
+      }
+      return true
+    }
   }
 
   /// Gives the file its final name, atomically.

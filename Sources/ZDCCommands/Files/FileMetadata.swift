@@ -29,6 +29,9 @@ package struct FileMetadata: Sendable, Hashable {
     self.time = time
   }
 
+  /// The metadata of an exported file or folder: set-user-id, set-group-id and sticky are not restored.
+  package var withoutSpecialBits: FileMetadata { FileMetadata(kind: kind, mode: mode & 0o777, time: time) }
+
   package var bytes: [UInt8] {
     var out = ByteWriter(capacity: Self.size)
     out.append(contentsOf: Self.magic)

@@ -41,6 +41,15 @@ package struct FileRecord: Sendable, Hashable, Codable {
     return kind == .folder || facts.size == size
   }
 
+  /// Whether a file with these attributes has the node's content already, so that it need not be fetched. Special bits
+  /// are never restored, so they make no difference.
+  ///
+  /// - Parameter overwriting: Whether the user wants other files of equal size and time replaced.
+  package func isHere(_ facts: FileAttributes, overwriting: Bool) -> Bool {
+    guard facts.metadata?.withoutSpecialBits == metadata.withoutSpecialBits else { return false }
+    return (kind == .folder || facts.size == size) && (!overwriting || isProvenSame(facts))
+  }
+
   /// Whether the file is provably the same, unchanged: another file may have the same size and time.
   package func isProvenSame(_ facts: FileAttributes) -> Bool {
     kind == .folder || (stamp != nil && stamp == facts.stamp)

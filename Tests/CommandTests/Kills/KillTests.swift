@@ -49,6 +49,34 @@ struct KillTests {
     }
   }
 
+  /// The second run finds the small files that the first one wrote, and continues the large one where it stopped.
+  @Test(arguments: [ProgramWorld.Prey.client, .server])
+  func anInterruptedGet_isContinued(_ prey: ProgramWorld.Prey) async throws {
+    let world = try await ProgramWorld()
+    var story = KillStory(world, seed: Self.seed)
+    do {
+      try await story.begin()
+      try await story.login("late")
+      let copy = world.folder.appendingPathComponent("copy")
+      let get = ["get", "home:/", copy.path]
+      let cut = try await world.zdc("late", get, killing: prey, at: .down(KillStory.largeBytes * 3 / 4))
+      #expect(cut.hasStruck && cut.status != 0)
+      if prey == .server {
+        try await world.restartServer()
+        // The files that were written are known, so they are no conflicts.
+        let small = copy.appendingPathComponent("small").path + "/."
+        try await world.mustRun("late", "put", small, "home:/small", "--dry-run")
+      }
+      let again = try await world.mustRun("late", "get", "home:/", copy.path)
+      #expect(again.counts.down < KillStory.largeBytes * 3 / 4, "\(again.counts.down) bytes")
+      try story.expectEqual(world.want, copy, "\(prey)")
+    } catch {
+      await world.end()
+      throw error
+    }
+    await world.end()
+  }
+
   /// Proves that the expectations notice a server that loses acknowledged work.
   @Test func aServerThatForgets_isNoticed() async throws {
     let world = try await ProgramWorld()
