@@ -36,14 +36,14 @@ struct Watch: AsyncParsableCommand {
     abstract: "Print each change from other devices as it arrives.",
     usage: "zdc watch [options]",
     discussion: """
-      Runs until interrupted. It syncs the profile too, unless another process does so already.
+      Runs until interrupted. It syncs the profile too, unless another process does so already; it takes over when that process ends.
 
       EXAMPLES
         zdc watch
         zdc watch --json | jq .path
 
       JSON, one change a line: {"at","cloudID","event","from"?,"path","size"?} with event new, modified (content), changed (record only), moved, \
-      deleted or conflict, and at in milliseconds since 1970; between them {"code"?,"message"?,"status"} with status online, offline or error.
+      deleted or conflict, and at in milliseconds since 1970; between them {"code"?,"message"?,"status"} with status online, polling, offline or error.
       """)
 
   @OptionGroup var common: CommonOptions

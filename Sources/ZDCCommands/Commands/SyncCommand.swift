@@ -87,11 +87,13 @@ package enum SyncCommand {
   package static func changes(_ options: ProfileOptions) async throws {
     let opened = try OpenProfile.open(options)
     let engine = try await Engine(opened)
-    if try opened.sync.isSyncedElsewhere() {
-      try await TreeWatch(engine: engine, output: options.output).run()
-    } else {
+    do {
+      // Takes over when the other process ends, unless a third one is faster.
+      while try !Task.isCancelled && opened.sync.isSyncedElsewhere() {
+        try await TreeWatch(engine: engine, output: options.output).run()
+      }
       try await run(engine, options.output)
-    }
+    } catch is CancellationError {}
     try await opened.close()
   }
 
