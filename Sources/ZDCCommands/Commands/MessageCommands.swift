@@ -52,7 +52,7 @@ package enum MessageCommands {
   package static func send(
     _ options: ProfileOptions, recipients: [String], text: String?, queuesOnly: Bool
   ) async throws {
-    let bytes = try text.map { Data($0.utf8) } ?? FileHandle.standardInput.readToEnd() ?? Data()
+    let bytes = try text.map { Data($0.utf8) } ?? Data(Terminal.readInput())
     let opened = try OpenProfile.open(options)
     let engine = try await Engine(opened)
     if !queuesOnly { try await engine.pull() }
@@ -124,6 +124,10 @@ package enum MessageCommands {
   }
 
   private static func message(_ id: String, among all: [ZDCNode], hint: String) throws -> ZDCNode {
+    // An unset shell variable would otherwise name the only message.
+    guard id.count >= 4 else {
+      throw CommandError(.usage, "invalidID", "an id has at least four characters", hint: hint)
+    }
     let found = all.filter { $0.cloudID.hasPrefix(id) }
     guard let node = found.first, found.count == 1 else {
       throw CommandError(

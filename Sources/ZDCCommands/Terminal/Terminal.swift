@@ -125,8 +125,8 @@ package enum Terminal {
     }
   }
 
-  /// Reads all of standard input, up to a limit that no secret reaches.
-  package static func readInput(limit: Int) throws(CommandError) -> [UInt8] {
+  /// Reads all of standard input. A signal ends the wait for more.
+  package static func readInput(limit: Int = .max) throws(CommandError) -> [UInt8] {
     try readAll(STDIN_FILENO, limit: limit)
   }
 
@@ -150,7 +150,7 @@ package enum Terminal {
 
   private static func readAll(_ descriptor: Int32, limit: Int) throws(CommandError) -> [UInt8] {
     var all: [UInt8] = []
-    var buffer = [UInt8](repeating: 0, count: 4_096)
+    var buffer = [UInt8](repeating: 0, count: 1 << 16)
     while true {
       let count = try read(descriptor, &buffer)
       if count == 0 { return all }
