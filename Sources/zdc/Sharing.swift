@@ -47,6 +47,8 @@ struct Unshare: AsyncParsableCommand {
 
       JSON: {"cloudID","durableMs"?,"queuedMs","userID"}; with --receipt, one removal a line: \
       {"commit","date"?,"isKeyReplaced","nodesWithOldKeys","number","removedBy","userID"}
+
+      Exit code 66 if the node is not shared with the user.
       """, aliases: ["revoke"])
 
   @OptionGroup var common: CommonOptions
@@ -60,6 +62,12 @@ struct Unshare: AsyncParsableCommand {
   var user: String
   @Argument(help: "The node, such as home:/lists. Default: the home tree.")
   var path: String?
+
+  func validate() throws {
+    guard !queue || !(eager || receipt) else {
+      throw ValidationError("--eager and --receipt need the server; they exclude --queue.")
+    }
+  }
 
   func run() async throws {
     try await ShareCommands.unshare(

@@ -56,11 +56,11 @@ package enum ShareCommands {
     guard item.permissions.count == permissions.count else {
       throw CommandError(.usage, "invalidPermissions", "the permissions must be letters of r, w, s, R, L, U, W and B")
     }
-    var report = try await change(engine, user, path) { cloud, node in
+    var (report, node) = try await change(engine, user, path) { cloud, node in
       _ = try cloud.share(nodeID: node.uuid, withUserID: user, item: item)
     }
     report.permissions = item.permissions
-    if !queuesOnly { report.durableMs = try await send(engine, path) }
+    if !queuesOnly { report.durableMs = try await send(engine, node) }
     try options.output.object(report)
     options.output.note(
       queuesOnly ? queuedNote : "\(ShownName.text(path.fullPath())) is shared with \(user) (\(item.permissions))")
@@ -78,10 +78,15 @@ package enum ShareCommands {
     let engine = try await Engine(opened)
     if !queuesOnly { try await engine.pull() }
     let user = try await opened.userID(typed: user, for: engine.user)
-    var report = try await change(engine, user, path) { cloud, node in
-      _ = try cloud.unshare(nodeID: node.uuid, withUserID: user)
+    var (report, node) = try await change(engine, user, path) { cloud, node in
+      let isQueued = cloud.explainQueue().contains { $0.nodeID == node.uuid && $0.kind == "changeList" }
+      let isMember = try !cloud.unshare(nodeID: node.uuid, withUserID: user).isEmpty
+      guard !isMember, !isQueued else { return }
+      guard cloud.accessReceipts(forNodeID: node.uuid).contains(where: { $0.userID == user }) else {
+        throw notShared(path, user)
+      }
     }
-    if !queuesOnly { report.durableMs = try await send(engine, path) }
+    if !queuesOnly { report.durableMs = try await send(engine, node) }
     let left = isEager && !queuesOnly ? try await opened.sync.replaceOldKeys(forLocalUserID: engine.user) : 0
     if showsReceipt {
       try await printReceipts(engine, user, path)
@@ -92,6 +97,12 @@ package enum ShareCommands {
     }
     try await opened.close()
     if left > 0 { throw oldKeysLeft(left) }
+  }
+
+  private static func notShared(_ path: ZDCTreesystemPath, _ user: String) -> CommandError {
+    CommandError(
+      .noInput, "notShared", "\(ShownName.text(path.fullPath())) is not shared with \(ShownName.text(user))",
+      hint: "see its members: zdc shares")
   }
 
   private static let queuedNote = "the change is queued: zdc sync sends it"
@@ -111,7 +122,7 @@ package enum ShareCommands {
   private static func change(
     _ engine: Engine, _ user: String, _ path: ZDCTreesystemPath,
     _ body: @escaping @Sendable (ZDCCloudTransaction, ZDCNode) throws -> Void
-  ) async throws -> ChangeReport {
+  ) async throws -> (ChangeReport, ZDCNode) {
     let node = try await engine.opened.connection.write { [opened = engine.opened, own = engine.user] transaction in
       guard let cloud = opened.zdc.cloudTransaction(transaction, forLocalUserID: own) else {
         throw ZDCError(.localUserNotFound)
@@ -120,7 +131,7 @@ package enum ShareCommands {
       try body(cloud, node)
       return node
     }
-    return ChangeReport(userID: user, cloudID: node.cloudID, queuedMs: WallClock.milliseconds)
+    return (ChangeReport(userID: user, cloudID: node.cloudID, queuedMs: WallClock.milliseconds), node)
   }
 
   private static func existing(_ path: ZDCTreesystemPath, _ cloud: ZDCCloudReadTransaction) throws -> ZDCNode {
@@ -128,12 +139,9 @@ package enum ShareCommands {
     return node
   }
 
-  private static func send(_ engine: Engine, _ path: ZDCTreesystemPath) async throws -> UInt64 {
-    let node = try await engine.opened.reader.read { transaction in
-      try engine.opened.cloud(transaction, engine.user).cloud.node(path: path)?.uuid
-    }
+  private static func send(_ engine: Engine, _ node: ZDCNode) async throws -> UInt64 {
     let progress = ProgressDisplay(ProgressLine(verb: "share", itemsTotal: 1), isEnabled: false)
-    try await engine.settle(NodeSet(node.map { [$0] } ?? []), progress: progress)
+    try await engine.settle(NodeSet([node.uuid]), progress: progress)
     return WallClock.milliseconds
   }
 
