@@ -58,7 +58,7 @@ struct Put: AsyncParsableCommand {
     usage: "zdc put [options] source ... path",
     discussion: """
       PATH/ with a trailing slash is the folder to put into; without one, it is the new name. FOLDER/. puts the folder's children. Keeps \
-      permission bits and times. Skips symbolic links, sockets and other special files, and lists them. A second run sends only files whose \
+      permission bits and times. Skips symbolic links, sockets and other special files, and zdc's own data, and lists them. A second run sends only files whose \
       size, mode or time changed; --overwrite also sends a different file of equal size and time. A file that changed in the tree since it \
       was put or got here is replaced only with --overwrite. A folder never replaces a file, nor a file a folder.
 

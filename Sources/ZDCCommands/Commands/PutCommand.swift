@@ -89,7 +89,7 @@ package struct PutCommand: Sendable {
     let engine: Engine
     var queue: PutQueue
     do {
-      for (source, target) in zip(sources, targets) { items.append(try item(source, target, spool)) }
+      for (source, target) in zip(sources, targets) { items.append(try item(source, target, spool, opened.paths)) }
       engine = try await Engine(opened)
       opened.app.listen { event in if event.event == .conflict { options.output.warning(event.text) } }
       if !queuesOnly { try await engine.pull() }
@@ -164,11 +164,14 @@ package struct PutCommand: Sendable {
     try await engine.settle(queue.queuedNodes, large: queue.largeNodes, progress: progress)
   }
 
-  private func item(_ source: String, _ target: ZDCTreesystemPath, _ spool: SpoolLock?) throws -> Item {
+  private func item(
+    _ source: String, _ target: ZDCTreesystemPath, _ spool: SpoolLock?, _ paths: ProfilePaths
+  ) throws -> Item {
     if source == "-", let spool {
       return Item(walk: try SourceWalk(try Spool.fill(spool)), target: target, isSpooled: true)
     }
-    return Item(walk: try SourceWalk(try AbsolutePath.followed(source)), target: target)
+    let walk = try SourceWalk(try AbsolutePath.followed(source), skipping: paths.profilesFolder)
+    return Item(walk: walk, target: target)
   }
 
   private func target(of source: String) throws(CommandError) -> ZDCTreesystemPath {

@@ -29,6 +29,7 @@ package struct SourceWalk: Sendable {
   }
 
   package static let unreadable = "cannot be read"
+  package static let ownFolder = "zdc's own data, with the account's keys; it is never put"
   package static let sameName = "another file in the folder has the same name, composed differently"
 
   /// An entered folder and its remaining names.
@@ -40,15 +41,18 @@ package struct SourceWalk: Sendable {
   }
 
   package let path: String
+  private let own: FileStamp?
   private var source: Entry?
   private var levels: [Level] = []
   /// The entries skipped so far.
   package private(set) var skipped: [Skipped] = []
 
-  /// - Parameter path: A file, a folder, or a link to one. This link is followed; links below it are not.
+  /// - Parameters:
+  ///   - path: A file, a folder, or a link to one. This link is followed; links below it are not.
+  ///   - own: A folder to skip wherever the walk meets it below the source.
   /// - Throws: ``CommandError`` if the source itself cannot be read. Unreadable entries below it are skipped and listed
   ///   in ``skipped``.
-  package init(_ path: String) throws(CommandError) {
+  package init(_ path: String, skipping own: String? = nil) throws(CommandError) {
     guard let facts = try FileAttributes.of(path, followingLink: true) else {
       throw FileFailure.error(path, reading: true, number: ENOENT)
     }
@@ -57,6 +61,7 @@ package struct SourceWalk: Sendable {
     }
     guard facts.kind == .folder || access(path, R_OK) == 0 else { throw FileFailure.error(path, reading: true) }
     self.path = path
+    self.own = if let own { try FileAttributes.of(own, followingLink: true)?.stamp } else { nil }
     source = Entry(names: [], path: path, facts: facts)
     if facts.kind == .folder { try enter(path, []) }
   }
@@ -121,6 +126,10 @@ package struct SourceWalk: Sendable {
       skipped.append(Skipped(path: path, reason: Self.unreadable))
       return nil
     }
+    if let own, let stamp = facts.stamp, (stamp.device, stamp.inode) == (own.device, own.inode) {
+      skipped.append(Skipped(path: path, reason: Self.ownFolder, isByRule: true))
+      return nil
+    }
     return facts
   }
 
@@ -163,7 +172,9 @@ package struct SourceWalk: Sendable {
     defer { closedir(stream) }
     var names: [String] = []
     var unreadable = 0
+    errno = 0
     while let entry = readdir(stream) {
+      defer { errno = 0 }
       let bytes = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
         pointer.withMemoryRebound(to: UInt8.self, capacity: Int(NAME_MAX) + 1) { start in
           Array(
@@ -173,6 +184,10 @@ package struct SourceWalk: Sendable {
       }
       if bytes == [0x2E] || bytes == [0x2E, 0x2E] { continue }
       if let name = String(validating: bytes, as: UTF8.self) { names.append(name) } else { unreadable += 1 }
+    }
+    guard errno == 0 else {
+      if isSource { throw FileFailure.error(folder, reading: true) }
+      return nil
     }
     return (names.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }, unreadable)
   }

@@ -20,6 +20,8 @@ package struct ProfilePaths: Sendable, Hashable {
     dataFolder = try Self.base(environment, "XDG_DATA_HOME", ".local/share") + "/zdc/profiles/" + name
   }
 
+  /// Holds the data of all profiles.
+  package var profilesFolder: String { AbsolutePath.folder(of: dataFolder) }
   package var configFile: String { "\(configFolder)/\(name).json" }
   /// Holds input from pipes that has not been sent yet.
   package var spoolFolder: String { "\(dataFolder)/spool" }
