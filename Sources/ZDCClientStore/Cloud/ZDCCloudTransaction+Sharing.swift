@@ -173,18 +173,17 @@ extension ZDCCloudTransaction {
     guard let member = change.member else { return [] }
     let store = ListChangeStore(transaction)
     let isKnown = try root.list.has(change) && !store.isInFlight(node: root.row.id, member: member)
-    if var waiting = try store.waiting(node: root.row.id, member: member) {
-      if isKnown {
-        try operations.delete(id: waiting.id)
-        signalQueue()
-        return []
-      }
-      (waiting.listChange, waiting.reason, waiting.reasonDetail, waiting.notBeforeMs) = (change, .ready, nil, 0)
-      try operations.update(waiting)
-      signalQueue()
-      return [try transaction.zdcOperation(waiting)]
+    let waiting = try store.waiting(node: root.row.id, member: member)
+    if !waiting.isEmpty { signalQueue() }
+    if isKnown {
+      for operation in waiting { try operations.delete(id: operation.id) }
+      return []
     }
-    guard !isKnown else { return [] }
+    if var last = waiting.last {
+      (last.listChange, last.reason, last.reasonDetail, last.notBeforeMs) = (change, .ready, nil, 0)
+      try operations.update(last)
+      return [try transaction.zdcOperation(last)]
+    }
     var operation = OperationRow(
       uuid: UUIDv7.make(atMs: now), zone: root.row.zone, kind: .changeList, node: root.row.id,
       nodeUUID: root.row.uuid, nodeID: root.row.nodeID, createdMs: now)

@@ -79,12 +79,11 @@ package struct ListChangeStore {
     return found
   }
 
-  /// The change of one member's entry in a node's list that was not sent yet.
-  package func waiting(node: Int64, member: UserID) throws -> OperationRow? {
+  /// The changes of one member's entry in a node's list that were not sent yet, in queue order.
+  package func waiting(node: Int64, member: UserID) throws -> [OperationRow] {
     try operations.fetchAll(
-      "WHERE node = ? AND kind = 6 AND member = ? AND state <> ? ORDER BY id DESC LIMIT 1",
-      [node, member.data, OperationRow.State.inFlight.rawValue]
-    ).first
+      "WHERE node = ? AND kind = 6 AND member = ? AND state <> ? ORDER BY id",
+      [node, member.data, OperationRow.State.inFlight.rawValue])
   }
 
   /// Whether a change of one member's entry was sent, and its outcome is not known yet.

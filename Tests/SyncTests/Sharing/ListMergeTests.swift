@@ -126,4 +126,33 @@ struct ListMergeTests {
       #expect(try await stage.list().zoneKeyGen == 3)
     }
   }
+
+  /// - A change of a user's entry is in flight, and the app makes another one
+  /// - the server refuses the request, because another device's commit came first
+  /// => the app's last change counts
+  @Test(arguments: [(Change.share("rw"), Change.remove), (.remove, .share("r"))])
+  func theLastOfTwoQueuedChangesCounts(_ row: (first: Change, last: Change)) async throws {
+    try await TestWorld.run { world in
+      let stage = try await Stage(world)
+      let (alice, second) = (stage.people.alice, stage.second)
+      let user = row.first == .remove ? stage.people.bob : stage.people.carol
+      try await row.first.make(alice, user)
+      alice.network.fail(
+        .before {
+          try await row.last.make(alice, user)
+          try await second.edit("/list", "bread")
+          try await second.push()
+        }, "POST", Routes.commits)
+      try await alice.push()
+      #expect(alice.network.hasStruck)
+      #expect(try await alice.queueCount() == 2)
+      // What the list has already drops both.
+      if row.last == .remove { try await row.last.make(alice, user) }
+      #expect(try await alice.queueCount() == (row.last == .remove ? 0 : 2))
+      try await stage.settle(secondIsFirst: false)
+      for device in stage.owners {
+        #expect(try await device.members(user, of: "/list") == (row.last == .remove ? [:] : [user.name: "r"]))
+      }
+    }
+  }
 }

@@ -65,6 +65,19 @@ struct WantedListTests {
     #expect(Self.wanted([.modify(Self.writer, [.read])], by: Self.writer).refused == [1])
   }
 
+  /// A change whose request failed is queued in front of one that the app has made since.
+  @Test func theLastChangeOfAMemberCounts() {
+    let removed = Self.wanted([.set(Self.stranger, [.read]), .remove(Self.stranger)])
+    #expect(removed.done == [1, 2] && removed.isEmpty && removed.permissions[Self.stranger] == nil)
+    let narrowed = Self.wanted([.remove(Self.writer), .rotate(after: 1), .set(Self.writer, [.read])])
+    #expect(narrowed.effective == [1, 3] && narrowed.done == [2] && !narrowed.isRotation)
+    #expect(narrowed.permissions[Self.writer] == [.read])
+    let gone = Self.wanted([.set(Self.writer, [.read]), .remove(Self.writer)])
+    #expect(gone.effective == [1, 2] && gone.isRotation && gone.permissions[Self.writer] == nil)
+    let refused = Self.wanted([.set(Self.stranger, [.read]), .set(Self.stranger, [.read, .write])], by: Self.writer)
+    #expect(refused.refused == [1, 2] && refused.isEmpty)
+  }
+
   @Test func whatIsInForceIsDone() {
     let wanted = Self.wanted([.set(Self.writer, [.read, .write]), .remove(Self.stranger), .rotate(after: 1)])
     #expect(wanted.done == [1, 2, 3] && wanted.isEmpty && !wanted.isRotation)
