@@ -158,6 +158,20 @@ package final class OperationStore: TransactionCache {
     added.removeAll { $0.id == id }
   }
 
+  /// Drops queued moves of a node, because a place in the cloud wins. A burn date that was set with one is still sent.
+  ///
+  /// - Parameter row: The node, with what the cloud has of it.
+  package func drop(_ moves: [OperationRow], of row: NodeRow) throws {
+    for var operation in moves {
+      guard row.isBurnDateChanged else {
+        try delete(id: operation.id)
+        continue
+      }
+      operation.kind = .modify
+      try update(operation)
+    }
+  }
+
   package func setState(
     _ state: OperationRow.State, reason: OperationRow.Reason, detail: String? = nil, id: Int64
   ) throws {

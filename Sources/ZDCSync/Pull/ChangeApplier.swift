@@ -239,18 +239,6 @@ package struct ChangeApplier {
     return try transaction.operations.operations(node: row.id).contains { $0.kind == .modify }
   }
 
-  /// A committed move takes precedence over a queued one. A burn date that was set with that is still sent.
-  private func dropMoves(_ moves: [OperationRow], of row: NodeRow) throws {
-    for var operation in moves {
-      guard row.isBurnDateChanged else {
-        try transaction.operations.delete(id: operation.id)
-        continue
-      }
-      operation.kind = .modify
-      try transaction.operations.update(operation)
-    }
-  }
-
   private var outgoing: OutgoingMessages { OutgoingMessages(session: session, transaction: transaction) }
 
   /// Shows the zone that a new pointer names in its place, if this device follows the zone.
@@ -317,7 +305,7 @@ package struct ChangeApplier {
     let localMoves = try transaction.operations.operations(node: row.id)
       .filter { $0.kind == .move && $0.zone == row.zone }
     if change.moved || localMoves.isEmpty {
-      try dropMoves(localMoves, of: row)
+      try transaction.operations.drop(localMoves, of: row)
       try moveToCloudPlace(&row, opened, parent: parent)
       if !localMoves.isEmpty { try places.recordDroppedMove(row, wanted: oldPath, writer: opened.record.fields.writer) }
     } else {

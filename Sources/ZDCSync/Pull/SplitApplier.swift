@@ -153,7 +153,7 @@ struct SplitApplier {
   private func dropMoves(of row: NodeRow, in branch: Int64) throws {
     let moves = try transaction.operations.operations(node: row.id).filter { $0.kind == .move }
     guard !moves.isEmpty else { return }
-    for operation in moves { try transaction.operations.delete(id: operation.id) }
+    try transaction.operations.drop(moves, of: row)
     try transaction.leaves(zone: branch).set(.pending, row.nodeID)
     let wanted = try session.path(row, in: transaction)
     try transaction.record(.moveDropped, row) { $0.mine.path = wanted }

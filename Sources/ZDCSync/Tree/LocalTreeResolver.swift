@@ -85,7 +85,7 @@ package final class LocalTreeResolver {
   func returnToCloud(_ row: NodeRow, under parent: NodeRow) throws -> Int {
     guard let cloud = row.cloud else { return 0 }
     let moves = try transaction.operations.operations(node: row.id).filter { $0.kind == .move }
-    for operation in moves { try transaction.operations.delete(id: operation.id) }
+    try transaction.operations.drop(moves, of: row)
     let old = try path(row)
     var row = row
     let name = try freeName(cloud.name, under: parent, except: row.id)

@@ -139,7 +139,8 @@ struct ZoneCrossing {
     let isCrossing = parent?.zone != row.zone
     let isElsewhere = row.cloud?.parent != parent?.nodeID || row.cloud?.name != row.name
     try requeueContent(of: row)
-    _ = try requeueRecord(of: row, as: isCrossing || isElsewhere ? .move : nil)
+    let isMoved = isCrossing || isElsewhere
+    _ = try requeueRecord(of: row, as: isMoved ? .move : row.isBurnDateChanged ? .modify : nil)
     try moves.setCrossing(row.id, isCrossing)
   }
 
