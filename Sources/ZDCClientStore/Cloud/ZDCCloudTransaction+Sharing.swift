@@ -122,7 +122,7 @@ extension ZDCCloudTransaction {
     guard let row = try row(nodeID).map(transaction.shown) else {
       throw ZDCCloudError(.invalidParameter, detail: "the node is not in the tree")
     }
-    let zone = try transaction.cloudState.facts(ofZone: row.zone).row
+    let zone = try transaction.cloudState.facts(ofZone: transaction.destination(of: row) ?? row.zone).row
     guard zone.trunk == .home, row.pointer == nil else {
       throw ZDCCloudError(.unsupportedShare, detail: "only the home trunk and nodes below it can be shared")
     }

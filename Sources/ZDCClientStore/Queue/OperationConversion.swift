@@ -33,5 +33,5 @@ extension OperationRow.Kind {
   }
 
   /// Kinds that a new version of the node's record satisfies.
-  var isRecord: Bool { self == .create || self == .move || self == .modify }
+  package var isRecord: Bool { self == .create || self == .move || self == .modify }
 }

@@ -1,4 +1,5 @@
 internal import GRDB
+internal import ZDCProtocol
 
 /// A branch that the app moves to another zone, as this device has it.
 package struct BranchToMove {
@@ -12,16 +13,19 @@ package struct BranchToMove {
 
   private let transaction: ZDCReadTransaction
   private let top: NodeRow
+  /// Whether nodes of the branch that are about to be shared can be shared after the move.
+  private let sharesLater: Bool
 
-  package init(_ transaction: ZDCReadTransaction, top: NodeRow) {
-    (self.transaction, self.top) = (transaction, top)
+  package init(_ transaction: ZDCReadTransaction, top: NodeRow, sharesLater: Bool = false) {
+    (self.transaction, self.top, self.sharesLater) = (transaction, top, sharesLater)
   }
 
   package var obstacle: Obstacle? {
     get throws {
       if try transaction.nodes.subtreeIDs(of: top.id).count > Self.limit { return .tooLarge }
       if try has("EXISTS (SELECT 1 FROM zdc_pointer WHERE node = below.id)") { return .pointer }
-      if try has("EXISTS (SELECT 1 FROM zdc_operation WHERE node = below.id AND kind IN (6, 7))") { return .sharing }
+      let isShared = "EXISTS (SELECT 1 FROM zdc_operation WHERE node = below.id AND kind IN (6, 7))"
+      if try !sharesLater && has(isShared) { return .sharing }
       if try has("EXISTS (SELECT 1 FROM zdc_moved WHERE node = below.id AND isHeld = 0)") { return .moving }
       return nil
     }
@@ -37,6 +41,31 @@ package struct BranchToMove {
           SELECT 1 FROM zdc_operation o
           WHERE o.node = n.id AND o.zone = n.zone AND o.kind <> \(OperationRow.Kind.putData.rawValue) AND o.resend IS NOT NULL)
         """)
+    }
+  }
+
+  /// Whether content is queued that is based on other content than its node has in the cloud. The app has to decide about that
+  /// first: a copy begins with the content of the cloud, and new content would replace it without a conflict.
+  package var isInConflict: Bool {
+    get throws {
+      var isInConflict = false
+      let query = """
+        \(Self.below)
+        SELECT o.baseETag, n.dataVersion, n.blobID, n.cipherLength, n.contentRoot FROM below
+        CROSS JOIN zdc_node n ON n.id = below.id CROSS JOIN zdc_operation o ON o.node = n.id
+        WHERE o.kind = \(OperationRow.Kind.putData.rawValue) AND o.state <> \(OperationRow.State.inFlight.rawValue)
+        AND n.recordVersion > 0
+        """
+      try transaction.database.forEachRow(query, [top.id]) { row in
+        let content = try row.unsigned(1).map { version in
+          NodeRecord.Content(
+            dataVersion: version, blobID: try BlobID(row, 2), cipherLength: row.unsigned(3) ?? 0,
+            contentRoot: try ContentRoot(row, 4))
+        }
+        let base: String? = row[0]
+        if base != content?.eTag { isInConflict = true }
+      }
+      return isInConflict
     }
   }
 
@@ -62,12 +91,15 @@ package struct BranchToMove {
     }
   }
 
+  private static let below = """
+    WITH RECURSIVE below(id) AS (
+      SELECT ? UNION ALL SELECT child.id FROM zdc_node child JOIN below ON child.parent = below.id)
+    """
+
   private func has(_ condition: String) throws -> Bool {
     let statement = try transaction.database.cachedStatement(
       sql: """
-        WITH RECURSIVE below(id) AS (
-          SELECT ? UNION ALL SELECT child.id FROM zdc_node child JOIN below ON child.parent = below.id
-        ) SELECT EXISTS (SELECT 1 FROM below CROSS JOIN zdc_node n ON n.id = below.id WHERE \(condition))
+        \(Self.below) SELECT EXISTS (SELECT 1 FROM below CROSS JOIN zdc_node n ON n.id = below.id WHERE \(condition))
         """)
     return try Bool.fetchOne(statement, arguments: [top.id]) ?? false
   }

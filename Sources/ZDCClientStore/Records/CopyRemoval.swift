@@ -28,7 +28,7 @@ package struct CopyRemoval {
   private func dropRecords(of copy: MovedCopy) throws {
     guard let row = copy.row, try transaction.nodes.node(id: row)?.zone != copy.copyZone else { return }
     for operation in try transaction.operations.operations(node: row)
-    where operation.zone == copy.copyZone && operation.kind != .putData && operation.state != .inFlight {
+    where operation.zone == copy.copyZone && operation.kind.isRecord && operation.state != .inFlight {
       try transaction.operations.delete(id: operation.id)
     }
   }

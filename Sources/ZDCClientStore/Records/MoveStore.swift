@@ -197,5 +197,16 @@ package final class MoveStore: TransactionCache {
 }
 
 extension ZDCReadTransaction {
+  /// Returns the zone to which a node is about to move with the branch that it is in; nil if it stays in its zone.
+  package func destination(of node: NodeRow) throws -> Int64? {
+    if try moves.isEmpty { return nil }
+    var next = node
+    while let parent = try next.parent.flatMap({ try nodes.node(id: $0) }) {
+      if parent.zone != node.zone { return parent.zone }
+      next = parent
+    }
+    return nil
+  }
+
   package var moves: MoveStore { cached { MoveStore(db: database, sealer: context.sealer) } }
 }

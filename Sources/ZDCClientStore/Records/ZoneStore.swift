@@ -110,13 +110,15 @@ package final class ZoneStore: TransactionCache {
     try fetchAll("WHERE localUser = ? ORDER BY id", [localUser])
   }
 
-  /// The zones with something queued or in flight that are not frozen.
+  /// The zones with something queued or in flight, or with moves out of them that have not ended, that are not frozen.
   package func withQueue(localUser: Int64, tree: String) throws -> [Int64] {
     let query = """
       SELECT z.id FROM zdc_zone z WHERE z.localUser = ? AND z.appTreeID = ? AND z.frozen IS NULL
       AND (EXISTS (SELECT 1 FROM zdc_in_flight WHERE zone = z.id)
         OR EXISTS (SELECT 1 FROM zdc_key_retirement WHERE zone = z.id)
-        OR EXISTS (SELECT 1 FROM zdc_operation WHERE zone = z.id)) ORDER BY z.id
+        OR EXISTS (SELECT 1 FROM zdc_operation WHERE zone = z.id)
+        OR EXISTS (SELECT 1 FROM zdc_crossing c CROSS JOIN zdc_node n ON n.id = c.node WHERE n.zone = z.id)
+        OR EXISTS (SELECT 1 FROM zdc_moved WHERE zone = z.id AND isHeld = 1)) ORDER BY z.id
       """
     var zones: [Int64] = []
     try db.forEachRow(query, [localUser, tree]) { zones.append($0[0]) }

@@ -36,19 +36,20 @@ struct CrossingPlan {
     else { return .waits(.notPulledYet) }
     if destination.frozen != nil { return .waits(.zoneFrozen) }
     if destination.unreadableReason != nil || zone.unreadableReason != nil { return .waits(.unreadable) }
-    let branch = BranchToMove(transaction, top: top)
+    let branch = BranchToMove(transaction, top: top, sharesLater: destination.owner == nil)
     let obstacle = try branch.obstacle
     if obstacle == .sharing || obstacle == .moving { return .waits(.waitingForOperation) }
     if try branch.isUnread { return .waits(.notPulledYet) }
     if try branch.isUnreadable { return .waits(.unreadable) }
     let mayMove = writesFreely(zone) && writesFreely(destination) && !destination.isClosed && parent.pointer == nil
     guard mayMove, obstacle == nil else { return .isImpossible }
+    if try branch.isInConflict { return .waits(.conflictHeld) }
     return try branch.namesOldContent ? .waits(.waitingForOperation) : .begins(below: parent.id)
   }
 
   /// Returns why the queued move waits, after the app threw when it was notified.
   private func pause(of top: NodeRow) throws -> OperationRow.Reason? {
-    let queued = try transaction.operations.operations(node: top.id).first { $0.kind != .putData }
+    let queued = try transaction.operations.operations(node: top.id).first(where: \.kind.isRecord)
     guard let queued, queued.isParked || queued.notBeforeMs > transaction.context.clock() else { return nil }
     return queued.reason
   }

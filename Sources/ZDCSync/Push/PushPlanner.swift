@@ -110,13 +110,20 @@ struct PushPlanner: Sendable {
       let plan = PushPlan(
         operations: changes.filter { $0.nodeID == node }, dependencies: dependencies, nowMs: session.now(), limit: .max)
       guard !plan.listChanges.isEmpty, let top = try transaction.nodes.node(zone: row.id, nodeID: node),
-        let leaf = try leaves.leaf(node), try top.isUploaded && !transaction.isUnread(top)
+        let leaf = try leaves.leaf(node),
+        try top.isUploaded && !transaction.isUnread(top) && !isSharedLater(top, transaction)
       else { continue }
       return SplitChoice(
         zone: row, head: head, top: top, leaf: leaf, used: try leaves.parentKeyGens(below: node),
         changes: plan.listChanges)
     }
     return nil
+  }
+
+  /// Whether a node is about to move to another zone of the user's own. If it is to be shared, that happens there.
+  private func isSharedLater(_ node: NodeRow, _ transaction: ZDCReadTransaction) throws -> Bool {
+    guard let zone = try transaction.destination(of: node) else { return false }
+    return try transaction.zones.zone(id: zone)?.owner == nil
   }
 
   private func hasMessagesToTakeOver(_ row: ZoneRow, _ transaction: ZDCReadTransaction) throws -> Bool {

@@ -69,7 +69,7 @@ struct CrossingBeginning {
   }
 
   private func pause(_ top: NodeRow, _ error: DelegateError) throws {
-    let queued = try transaction.operations.operations(node: top.id).first { $0.kind != .putData }
+    let queued = try transaction.operations.operations(node: top.id).first(where: \.kind.isRecord)
     guard var operation = queued else { throw error }
     operation.attempts += 1
     operation.reason = .backoff

@@ -148,7 +148,7 @@ package final class LocalTreeResolver {
 
   /// Queues a move to the row's current place, after the node's other operations.
   func queueMove(_ row: NodeRow) throws -> Int64 {
-    let earlier = try transaction.operations.operations(node: row.id).filter { $0.kind != .putData }
+    let earlier = try transaction.operations.operations(node: row.id).filter(\.kind.isRecord)
     // An operation in flight has the old place.
     let isSayingIt = { (operation: OperationRow) in
       operation.state != .inFlight && (operation.kind == .move || operation.kind == .create)

@@ -35,9 +35,15 @@ struct ZoneCrossing {
     try nodes.update(row)
   }
 
-  /// Moves the row's queued changes of content to its zone.
+  /// Moves the row's queued changes of content, and those of the list that it is to get, to its zone. Another user's tree is
+  /// shared by its owner alone.
   func requeueContent(of row: NodeRow) throws {
-    for var operation in try operations.operations(node: row.id) where operation.kind == .putData {
+    let isOwn = try transaction.zones.zone(id: row.zone)?.owner == nil
+    for var operation in try operations.operations(node: row.id) where !operation.kind.isRecord {
+      guard operation.kind == .putData || isOwn else {
+        try operations.delete(id: operation.id)
+        continue
+      }
       (operation.zone, operation.nodeID) = (row.zone, row.nodeID)
       if operation.state != .inFlight { (operation.state, operation.reason) = (.pending, .ready) }
       try operations.update(operation)
@@ -49,7 +55,7 @@ struct ZoneCrossing {
   /// - Parameter kind: Nil if the row needs none.
   /// - Returns: The operation.
   func requeueRecord(of row: NodeRow, as kind: OperationRow.Kind?) throws -> Int64? {
-    var queued = try operations.operations(node: row.id).filter { $0.kind != .putData && $0.state != .inFlight }
+    var queued = try operations.operations(node: row.id).filter { $0.kind.isRecord && $0.state != .inFlight }
     defer { operations.invalidate() }
     guard let kind else {
       for operation in queued { try operations.delete(id: operation.id) }
@@ -70,7 +76,7 @@ struct ZoneCrossing {
     var operation = OperationRow(
       uuid: UUIDv7.make(atMs: session.now()), zone: row.zone, kind: kind, node: row.id, nodeUUID: row.uuid,
       nodeID: row.nodeID, createdMs: session.now())
-    let inFlight = try operations.operations(node: row.id).filter { $0.kind != .putData }
+    let inFlight = try operations.operations(node: row.id).filter(\.kind.isRecord)
     try operations.insert(&operation, dependsOn: inFlight.map(\.id))
     return operation.id
   }
@@ -327,8 +333,7 @@ private struct CrossingStart {
   private func newest(_ row: NodeRow, _ held: MovedCopy) throws -> NodeRow.RemoteContent? {
     guard held.other.cloud != nil, let copied = held.other.content else { return row.content }
     guard let content = row.content, content.content.blobID != copied.content.blobID else { return copied }
-    let isReplacedHere = try transaction.operations.operations(node: row.id).contains { $0.kind == .putData }
-    if content.content.dataVersion > copied.content.dataVersion, !isReplacedHere { return content }
+    if content.content.dataVersion > copied.content.dataVersion { return content }
     guard row.cloud?.recordHash != held.record else { return copied }
     try transaction.record(.deletedHere, row) { entry in
       entry.mine.isDeleted = true
@@ -341,7 +346,7 @@ private struct CrossingStart {
 
   /// Queues the record that the new zone needs.
   private func requeue(_ row: NodeRow, _ before: NodeRow, _ held: MovedCopy?) throws -> Int64? {
-    let queued = try transaction.operations.operations(node: row.id).filter { $0.kind != .putData }
+    let queued = try transaction.operations.operations(node: row.id).filter(\.kind.isRecord)
     let isInFlight = queued.contains { $0.state == .inFlight }
     let isChanged = queued.contains { $0.state != .inFlight } || held?.record != before.cloud?.recordHash
     let isThere = row.isUploaded || isInFlight
