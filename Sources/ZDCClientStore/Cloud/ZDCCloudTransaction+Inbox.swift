@@ -50,9 +50,12 @@ extension ZDCCloudTransaction {
     for user in recipients where !untouched.contains(user) { try queueBurn(of: id, row, at: user) }
   }
 
-  /// Returns the recipients to whom nothing was sent: this device sends the message, and has not begun to.
+  /// Returns the recipients to whom nothing was sent: this device sends the message, and has not begun to. Once the outbox has
+  /// the message, another device may take it over before it reads the deletion.
   private func recipientsWithoutMessage(of row: NodeRow) throws -> Set<UserID> {
-    guard try row.unused?.sendingDevice == transaction.sendingDevice(localUserID) else { return [] }
+    guard try row.unused?.sendingDevice == transaction.sendingDevice(localUserID), !row.isUploaded,
+      try !operations.nodesInFlight(zone: row.zone).contains(row.id)
+    else { return [] }
     let deliveries = try operations.operations(node: row.id).filter { $0.kind == .deliver }
     let untried = deliveries.filter { $0.state == .pending && $0.attempts == 0 }.compactMap(\.recipient)
     return Set(untried).subtracting(row.unused?.served ?? [])

@@ -53,6 +53,26 @@ struct BurnTests {
     }
   }
 
+  /// - the message is in the outbox, and nothing of it was sent when the app burns it
+  /// - another device of the sender takes it over before it reads the deletion
+  /// => the burn reaches the recipient all the same
+  @Test func aBurnReachesTheRecipient_ofAMessageThatAnotherDeviceSends() async throws {
+    try await TestWorld.run { world in
+      let pair = try await Pair(world)
+      let phone = try await world.device("alice's phone")
+      let message = try await pair.alice.send("regret", to: pair.bob)
+      try await pair.alice.push()
+      try await phone.sync()
+      try await pair.alice.burn(message)
+      world.clock.advance(by: .seconds(30 * 60))
+      for device in [phone, pair.bob] { try await device.sync() }
+      #expect(try await pair.bob.messages(from: pair.alice) == ["alice: regret"])
+      for device in [pair.alice, phone, pair.bob] { try await device.sync() }
+      #expect(try await pair.bob.messages(from: pair.alice) == [])
+      #expect(try await phone.messages(.outbox) == [])
+    }
+  }
+
   /// - the message and its burn wait together, then the server delivers the message again
   /// => no device ever shows it
   @Test func aMessageThatIsBurnedBeforeItIsRead_isNeverShown_alsoNotLater() async throws {
