@@ -48,8 +48,8 @@ package struct MessageNumberStore {
     try statement.execute(arguments: [zone, message.sender.data, message.device.stored, message.seq.stored])
   }
 
-  /// Counts those of the deleted nodes whose records were never read.
-  package func remove(_ nodes: [NodeID]) throws {
+  /// Counts those of the nodes whose records were never read. Their numbers are not known.
+  package func countUnread(_ nodes: [NodeID]) throws {
     let statement = try db.cachedStatement(
       sql: "SELECT 1 FROM zdc_message_seen WHERE zone = ? AND node = ? AND isRead = 0")
     let unread = try nodes.count { try Row.fetchOne(statement, arguments: [zone, $0.data]) != nil }

@@ -19,6 +19,8 @@ struct MessageGaps {
   func note(_ opened: OpenedRecord) throws {
     guard Self.concern(zone), let received = opened.secrets.received, opened.record.fields.writer == session.user
     else { return }
+    // A placeholder may stand for a message that was burned before any device took it over, and whose number none has seen.
+    if received.isPlaceholder { try store.countUnread([received.node]) }
     try store.setRead(received.node)
     // The number of a profile is a version, and versions may be left out. Placeholders have no number.
     if opened.secrets.profile == nil, !received.isPlaceholder { try store.insert(received) }

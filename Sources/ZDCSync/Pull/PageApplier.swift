@@ -57,7 +57,7 @@ package struct PageApplier {
         continue
       }
       if MessageGaps.concern(row) {
-        try MessageNumberStore(transaction, inbox: zone).remove(state.removed.flatMap(\.all))
+        try MessageNumberStore(transaction, inbox: zone).countUnread(state.removed.flatMap(\.all))
       }
       try remove(state.removed, item)
       if !deleted.isEmpty, !isOwn { try readAgain(state.moved.keys, outside: deleted) }

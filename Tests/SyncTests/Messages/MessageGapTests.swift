@@ -56,6 +56,30 @@ struct MessageGapTests {
     }
   }
 
+  /// - A message and its burn wait together, with a later message
+  /// - another device of the recipient reads the placeholders before they are deleted
+  /// => the number of the burned message is no gap
+  @Test func aBurnedMessageIsNoGap_onADeviceThatReadsItsPlaceholder() async throws {
+    try await TestWorld.run { world in
+      let pair = try await Pair(world)
+      let tablet = try await world.device("bob's tablet", account: "bob")
+      try await tablet.sync()
+      let message = try await pair.alice.send("regret", to: pair.bob)
+      try await pair.alice.sync()
+      try await pair.alice.burn(message)
+      try await pair.alice.send("fine", to: pair.bob)
+      try await pair.alice.sync()
+      pair.bob.network.fail(.before { try await tablet.sync() }, "POST", Routes.commits, occurrence: 2)
+      try await pair.bob.sync()
+      #expect(pair.bob.network.hasStruck)
+      for device in [tablet, pair.bob] {
+        try await device.sync()
+        #expect(try await device.messages(from: pair.alice) == ["alice: fine"])
+        #expect(try await Self.gaps(device).isEmpty, "\(device.name)")
+      }
+    }
+  }
+
   @Test func aServerThatDropsTheFirstMessageIsFound() async throws {
     try await TestWorld.run { world in
       let pair = try await Pair(world)
