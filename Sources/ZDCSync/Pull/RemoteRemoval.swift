@@ -302,6 +302,12 @@ struct RemoteRemoval {
   /// app, unless the app has already decided.
   func resetCloudFacts(_ row: NodeRow, isWanted: Bool) throws {
     var row = row
+    // Otherwise devices refuse a message under another ID than its own.
+    if row.unused?.received != nil, row.unused?.movedFrom == nil {
+      row.unused?.movedFrom = try transaction.zones.zone(id: row.zone).map {
+        MovedNode(tree: $0.zone.tree, node: row.nodeID)
+      }
+    }
     row.nodeID = .random()
     row.cloud = nil
     row.content = nil

@@ -118,6 +118,35 @@ struct MessageMoveTests {
     }
   }
 
+  /// - Bob moves a message on one device; another one of his takes over the sender's burn of it, before the move is sent
+  /// => a message that the app keeps is there on all of his devices
+  @Test func aBurnedMessageThatTheAppKeeps_movesWithItsSender() async throws {
+    try await TestWorld.run { world in
+      let stage = try await Stage(world)
+      let (alice, bob, tablet) = (stage.pair.alice, stage.pair.bob, stage.tablet)
+      try await bob.download()
+      try await stage.move()
+      let sent = try #require(
+        try await alice.write { _, cloud in
+          try cloud.trunkNode(.outbox).flatMap { try cloud.children(ofNodeID: $0.uuid).first }
+        })
+      try await alice.burn(sent)
+      for device in [alice, tablet, bob] { try await device.sync() }
+      #expect(bob.recorder.take().contains { $0.hasPrefix("deletedDirty") })
+      try await bob.reviveAll()
+      for device in [bob, tablet] { try await device.sync() }
+      try await tablet.download()
+      for device in [bob, tablet] {
+        let kept = try await device.node("/chat/first")
+        #expect(kept.quarantine == nil, "\(device.name)")
+        #expect(kept.senderID == (try alice.localUserID), "\(device.name)")
+        #expect(try await device.content(of: "/chat/first")?.data == Data("hello".utf8), "\(device.name)")
+        #expect(try await device.inbox().isEmpty, "\(device.name)")
+        #expect(try await device.queueCount() == 0, "\(device.name)")
+      }
+    }
+  }
+
   @Test func onlyMessagesOfTheInboxMove_andOnlyHome() async throws {
     try await TestWorld.run { world in
       let stage = try await Stage(world)
