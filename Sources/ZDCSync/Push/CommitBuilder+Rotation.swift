@@ -106,14 +106,15 @@ extension CommitBuilder {
     guard let leaf = try leaves.leaf(row.nodeID), try !transaction.isUnread(row), parents[row.nodeID] == nil,
       let above = try nodes.parent(zone: zoneRow.id, nodeID: leaf.parent)
     else { return false }
-    blocked = try drafts.refusal(of: row, content: nil)
-    guard blocked == nil, var next = try rekeyed(row, leaf) else { return false }
+    guard var next = try rekeyed(try drafts.withNewestContent(row), leaf) else { return false }
     if !DuplicateNames.isShownOtherwise(row), let cloud = row.cloud { next.name = cloud.name }
     guard hasRoom(for: nil, besides: next.historyWrap.count),
       let record = try seal(next, parent: rekeyed[above.id] ?? above, content: nil)
     else { return false }
     add(record)
-    rotations.append(InFlightStore.Rotation(node: row.id, facts: facts(next, record, nil, isRekeyed: true)))
+    var facts = facts(next, record, nil, isRekeyed: true)
+    facts.carry(next.content, insteadOf: row.content)
+    rotations.append(InFlightStore.Rotation(node: row.id, facts: facts))
     next.name = row.name
     rekeyed[row.id] = next
     return true

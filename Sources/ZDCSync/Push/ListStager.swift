@@ -13,7 +13,7 @@ struct ListStager {
   let transaction: ZDCReadWriteTransaction
 
   enum Staged {
-    /// A pull or the app has changed what the draft is based on.
+    /// A pull or the app has changed what the draft is based on, or the list cannot be changed now.
     case outdated
     /// Nothing has to be sent.
     case nothing
@@ -28,7 +28,10 @@ struct ListStager {
     var operations: [ZoneOperation] = [.acl(version: draft.acl.fields.version, hash: draft.acl.hash)]
     var root: (record: NodeRecord, rotation: InFlightStore.Rotation)?
     if let key = draft.key {
-      guard let rotated = try rotatedRoot(key, draft.acl.fields) else { return .nothing }
+      guard let rotated = try rotatedRoot(key, draft.acl.fields) else {
+        try transaction.pause(wanted.effective, in: session) { _ in nil }
+        return .outdated
+      }
       root = rotated
       operations.append(.put(ZoneOperation.Put(rotated.record)))
     }
@@ -62,9 +65,8 @@ struct ListStager {
       try !transaction.isUnread(row), try leaves.leaf(row.nodeID) != nil
     else { return nil }
     let drafts = RecordDrafts(session: session, zone: choice.zone, transaction: transaction)
-    // Content that this device cannot open would get lost.
-    guard try choice.zone.isTrunk || drafts.refusal(of: row, content: nil) == nil else { return nil }
-    var next = row
+    // The root of a trunk has no content.
+    var next = try choice.zone.isTrunk ? row : drafts.withNewestContent(row)
     (next.key, next.keyGen) = (key, list.zoneKeyGen)
     let record = try RecordSealer.seal(try drafts.rootDraft(next, content: nil))
     var facts = InFlightStore.Outcome.Facts(
@@ -72,6 +74,7 @@ struct ListStager {
       name: row.name, keyGen: list.zoneKeyGen)
     facts.burnMs = record.fields.burnMs
     facts.rekeyed = (key, list.historyWrap)
+    facts.carry(next.content, insteadOf: row.content)
     return (record, InFlightStore.Rotation(node: row.id, facts: facts))
   }
 

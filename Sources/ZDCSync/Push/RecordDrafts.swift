@@ -38,6 +38,22 @@ package struct RecordDrafts {
     return nil
   }
 
+  /// Returns the row with the content that the log names, for a put that replaces the node's key and changes nothing else.
+  /// Such a put must not wait: a member could prevent their own removal with content that no device can open.
+  ///
+  /// The key of that content is not known. Readers notice when they open it, as if the member had put it with a wrong key.
+  package func withNewestContent(_ row: NodeRow) throws -> NodeRow {
+    guard let newest = try newestFacts(row), newest.content != row.content?.content else { return row }
+    let author = try leaves.leaf(row.nodeID).flatMap { try leaves.writer(of: $0) }
+    var next = row
+    next.content = try newest.content.map { content in
+      NodeRow.RemoteContent(
+        content: content, secrets: try ContentSecrets(unknownOf: content.cipherLength), writer: author ?? session.user,
+        timeMs: session.now(), receivedMs: session.now())
+    }
+    return next
+  }
+
   private func code(of row: NodeRow) -> ZDCSecurityError.Code {
     row.quarantine.flatMap(ZDCSecurityError.Code.init(rawValue:)) ?? .recordAuthFailed
   }

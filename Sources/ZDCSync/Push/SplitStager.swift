@@ -45,15 +45,7 @@ struct SplitStager {
 
   /// Lets the rest of the queue pass until the branch can be split off.
   private func park(_ refusal: RecordDrafts.Refusal?) throws -> ListStager.Staged {
-    for id in wanted.effective {
-      guard var operation = try transaction.operations.operation(id: id) else { continue }
-      operation.attempts += 1
-      operation.reason = refusal?.reason ?? .backoff
-      operation.reasonDetail = refusal?.code.rawValue
-      operation.notBeforeMs =
-        session.now() + Backoff.pause(attempts: operation.attempts, random: session.time.random())
-      try transaction.operations.update(operation)
-    }
+    try transaction.pause(wanted.effective, in: session) { _ in refusal }
     return .outdated
   }
 

@@ -12,7 +12,7 @@ extension ZonePusher {
     if let next = choice.nextMs { await handle(.operationsPaused(for: pause(untilMs: next))) }
     let (wanted, keys, unknown) = try await recipients(of: choice.changes, list: choice.head.acl.fields)
     if !unknown.isEmpty { try await pauseUnknown(unknown) }
-    let draft = wanted.isEmpty ? nil : try await draft(wanted, choice, keys)
+    let draft = try await draft(wanted, choice, keys)
     let staged = try await session.database.asyncReadWrite { [session] transaction in
       try ListStager(session: session, choice: choice, wanted: wanted, draft: draft, transaction: transaction).stage()
     }
@@ -68,9 +68,11 @@ extension ZonePusher {
     }
   }
 
+  /// Returns nil if there is nothing to send.
   private func draft(
     _ wanted: WantedList, _ choice: ListChoice, _ keys: [UserID: RecipientKey]
-  ) async throws -> ListDraft {
+  ) async throws -> ListDraft? {
+    guard !wanted.isEmpty else { return nil }
     let used = try await session.database.asyncRead { transaction in
       try transaction.leaves(zone: choice.zone.id).parentKeyGens(below: choice.zone.zone.root)
     }
@@ -80,14 +82,10 @@ extension ZonePusher {
   /// Pauses changes for users whose identity chain the server does not show, or who have no access yet.
   func pauseUnknown(_ operations: [Int64]) async throws {
     try await session.database.asyncReadWrite { [session] transaction in
-      for id in operations {
-        guard var row = try transaction.operations.operation(id: id), row.state == .pending else { continue }
-        row.attempts += 1
-        let isChanged = row.listChange?.member.map { transaction.user(id: $0.text)?.identity == .changed } ?? false
+      try transaction.pause(operations, in: session) { change in
+        let isChanged = change.member.map { transaction.user(id: $0.text)?.identity == .changed } ?? false
         let code: ZDCSecurityError.Code = isChanged ? .identityChangedNeedsAcceptance : .accountStateMissing
-        (row.reason, row.reasonDetail) = (.serverSaid, code.rawValue)
-        row.notBeforeMs = session.now() + Backoff.pause(attempts: row.attempts, random: session.time.random())
-        try transaction.operations.update(row)
+        return RecordDrafts.Refusal(reason: .serverSaid, code: code)
       }
     }
   }
@@ -114,5 +112,25 @@ extension ZonePusher {
     }
     try await abandon()
     return ZDCPushSummary(triesAgain: true)
+  }
+}
+
+extension ZDCReadWriteTransaction {
+  /// Pauses changes of access lists that cannot be made now. Until then, the rest of the zone's queue is sent.
+  ///
+  /// - Parameter reason: Why a change cannot be made; nil if that ends without this device.
+  func pause(
+    _ operations: [Int64], in session: SyncSession, _ reason: (ListChange) -> RecordDrafts.Refusal?
+  ) throws {
+    for id in operations {
+      guard var row = try self.operations.operation(id: id), row.state == .pending, let change = row.listChange else {
+        continue
+      }
+      let refusal = reason(change)
+      row.attempts += 1
+      (row.reason, row.reasonDetail) = (refusal?.reason ?? .backoff, refusal?.code.rawValue)
+      row.notBeforeMs = session.now() + Backoff.pause(attempts: row.attempts, random: session.time.random())
+      try self.operations.update(row)
+    }
   }
 }

@@ -21,7 +21,7 @@ struct InFlightCompletion {
     try store.remove(zone: zone)
     for rotation in rotations {
       guard let row = try transaction.nodes.node(id: rotation.node) else { continue }
-      try complete(row, rotation.facts, receivedMs: receivedMs)
+      try complete(row, rotation.facts, receivedMs: receivedMs, isRotation: true)
     }
     for outcome in outcomes {
       guard let id = outcome.node, let facts = outcome.facts else { continue }
@@ -36,8 +36,10 @@ struct InFlightCompletion {
     if try !transaction.moves.isEmpty { transaction.signal(.queue(localUser: session.localUser)) }
   }
 
-  private func complete(_ row: NodeRow, _ facts: InFlightStore.Outcome.Facts, receivedMs: UInt64) throws {
-    guard row.zone != zone else { return try update(row, facts, receivedMs: receivedMs) }
+  private func complete(
+    _ row: NodeRow, _ facts: InFlightStore.Outcome.Facts, receivedMs: UInt64, isRotation: Bool = false
+  ) throws {
+    guard row.zone != zone else { return try update(row, facts, receivedMs: receivedMs, isRotation: isRotation) }
     // The node moves from another zone, and its row has returned there for now.
     guard var copy = try transaction.moves.copy(row: row.id), copy.isHeld, copy.copyZone == zone else { return }
     copy.other.cloud = state(facts, receivedMs)
@@ -62,19 +64,23 @@ struct InFlightCompletion {
       receivedMs: receivedMs)
   }
 
-  private func update(_ before: NodeRow, _ facts: InFlightStore.Outcome.Facts, receivedMs: UInt64) throws {
+  private func update(
+    _ before: NodeRow, _ facts: InFlightStore.Outcome.Facts, receivedMs: UInt64, isRotation: Bool
+  ) throws {
     var row = before
     row.cloud = state(facts, receivedMs)
     row.keyGen = facts.keyGen
     if let rekeyed = facts.rekeyed { (row.key, row.historyWrap) = rekeyed }
-    // The newest version can be opened, and has the name under which the node is shown.
-    row.quarantine = nil
+    // The newest version can be opened, and has the name under which the node is shown. Fields that this version does not
+    // know stay unknown.
+    if row.unused?.unknownExtras.isEmpty ?? true { row.quarantine = nil }
     try endUnreadable(row)
     guard let content = facts.content else { return try store(row, before: before) }
     let base = before.content?.content.eTag
     row.content = self.content(content, receivedMs)
     try store(row, before: before)
     try rebaseSuccessors(of: row, from: base, to: content.public.eTag)
+    if isRotation { return }
     try session.part(.push, of: zone, row.nodeID, in: transaction) { try notifyPushed(row) }
   }
 

@@ -161,6 +161,12 @@ extension InFlightStore {
 }
 
 extension InFlightStore.Outcome.Facts {
+  /// Notes that the put names other content than the row: content that the log has, and that this device cannot open.
+  mutating func carry(_ newest: NodeRow.RemoteContent?, insteadOf known: NodeRow.RemoteContent?) {
+    guard let newest, newest.content != known?.content else { return }
+    content = (newest.content, newest.secrets, newest.timeMs)
+  }
+
   package var bytes: [UInt8] {
     var out = ByteWriter(capacity: 280 + name.count)
     out.append(recordVersion)
