@@ -2,7 +2,7 @@ internal import GRDB
 internal import ZDCProtocol
 internal import ZDCServer
 
-/// One pass over a data folder. The extensions contain its steps. Each step is independent, so that one broken table
+/// One pass over a data folder. Each step is a type of its own, and independent, so that one broken table
 /// does not hide problems in the others.
 final class IntegrityCheck {
   let db: Database
@@ -31,12 +31,12 @@ final class IntegrityCheck {
 
   func run() -> CheckReport {
     step { try checkDatabase() }
-    step { try checkAccounts() }
-    step { try checkZones() }
-    step { try checkRecords() }
-    step { try checkBlobs() }
-    step { try checkReferences() }
-    step { try checkFiles() }
+    step { try AccountCheck(pass: self).checkAccounts() }
+    step { try ZoneCheck(pass: self).checkZones() }
+    step { try NodeCheck(pass: self).checkRecords() }
+    step { try ContentCheck(pass: self).checkBlobs() }
+    step { try NodeCheck(pass: self).checkReferences() }
+    step { try ContentCheck(pass: self).checkFiles() }
     return report
   }
 
@@ -80,10 +80,10 @@ final class IntegrityCheck {
 
 /// Signature keys from chains that the check itself has verified, not from the table that the running server uses.
 struct CheckedIdentities: IdentityDirectory {
-  let check: IntegrityCheck
+  let pass: IntegrityCheck
 
   func signKey(user: UserID, generation: UInt32) throws -> [UInt8]? {
-    try check.identity(of: user)?.signKeys[generation]
+    try pass.identity(of: user)?.signKeys[generation]
   }
 }
 

@@ -2,30 +2,33 @@ internal import Foundation
 internal import ZDCProtocol
 internal import ZDCServer
 
-extension IntegrityCheck {
+/// Checks content, and the files that have it.
+struct ContentCheck {
+  let pass: IntegrityCheck
+
   /// Checks every blob: small ones by their length, files by each leaf and the root.
   func checkBlobs() throws {
-    let total = try count(
+    let total = try pass.count(
       "SELECT (SELECT coalesce(sum(length), 0) FROM blobs) + (SELECT coalesce(sum(length(bytes)), 0) FROM contents)")
-    try db.each("SELECT count(*), coalesce(sum(length(bytes)), 0) FROM contents", []) { row in
+    try pass.db.each("SELECT count(*), coalesce(sum(length(bytes)), 0) FROM contents", []) { row in
       // Their bytes are compared with the records of their nodes.
-      report.blobs += row.unsigned(0)
-      report.contentBytes += row.unsigned(1)
+      pass.report.blobs += row.unsigned(0)
+      pass.report.contentBytes += row.unsigned(1)
       return true
     }
-    try db.each("SELECT id, length(content) FROM blobs ORDER BY id", []) { row in
-      guard let blob = try store.blob(row.int(0)) else { return true }
-      report.blobs += 1
+    try pass.db.each("SELECT id, length(content) FROM blobs ORDER BY id", []) { row in
+      guard let blob = try pass.store.blob(row.int(0)) else { return true }
+      pass.report.blobs += 1
       if blob.isInline {
         let isWhole = row.unsigned(1) == blob.cipherLength && blob.state == .attached
-        if !isWhole { add(.content, [.blob(blob.id)], "the small content has the wrong length") }
-        report.contentBytes += row.unsigned(1)
-      } else if let blobFolder {
+        if !isWhole { pass.add(.content, [.blob(blob.id)], "the small content has the wrong length") }
+        pass.report.contentBytes += row.unsigned(1)
+      } else if let blobFolder = pass.blobFolder {
         try checkFiles(of: blob, in: blobFolder, total: total)
       } else {
-        report.elsewhere += 1
+        pass.report.elsewhere += 1
       }
-      advance(.content, report.contentBytes, of: total)
+      pass.advance(.content, pass.report.contentBytes, of: total)
       return true
     }
   }
@@ -43,12 +46,12 @@ extension IntegrityCheck {
   }
 
   private func checkContent(_ blob: BlobRow, _ files: Files?, total: UInt64) throws {
-    guard let files else { return add(.blobFileMissing, [.blob(blob.id)], "the file is missing") }
+    guard let files else { return pass.add(.blobFileMissing, [.blob(blob.id)], "the file is missing") }
     let leaves = ContentGeometry.leafCount(cipherLength: blob.cipherLength)
     let stored = try files.leaves.size()
     let hashes = HashFile(leafCount: leaves)
     guard try files.content.size() == blob.cipherLength, stored == hashes.leafBytes || stored == hashes.bytes else {
-      return add(.blobFile, [.blob(blob.id)], "the file has the wrong length")
+      return pass.add(.blobFile, [.blob(blob.id)], "the file has the wrong length")
     }
     var root = MerkleTree.Builder()
     var groups = GroupHashes()
@@ -56,14 +59,14 @@ extension IntegrityCheck {
       let hash = try check(leaf, of: blob, files.content, files.leaves)
       root.append(leafHash: hash)
       groups.append(leafHash: hash)
-      if leaf % 256 == 255 { advance(.content, report.contentBytes, of: total) }
+      if leaf % 256 == 255 { pass.advance(.content, pass.report.contentBytes, of: total) }
     }
     if ContentRoot(reinterpreting: root.root) != blob.contentRoot {
-      add(.blobFile, [.blob(blob.id)], "the file does not match its root hash")
+      pass.add(.blobFile, [.blob(blob.id)], "the file does not match its root hash")
     }
     let above = groups.levels.flatMap { $0 }
     if stored == hashes.bytes, try files.leaves.read(at: hashes.leafBytes, count: above.count) != above {
-      add(.blobFile, [.blob(blob.id)], "the stored hashes of groups do not match the leaves")
+      pass.add(.blobFile, [.blob(blob.id)], "the stored hashes of groups do not match the leaves")
     }
   }
 
@@ -71,29 +74,29 @@ extension IntegrityCheck {
   private func check(_ leaf: UInt64, of blob: BlobRow, _ content: OpenFile, _ leaves: OpenFile) throws -> MerkleHash {
     let range = ContentGeometry.leafRange(leaf, cipherLength: blob.cipherLength)
     let bytes = try content.read(at: range.lowerBound, count: range.count)
-    report.contentBytes += UInt64(bytes.count)
+    pass.report.contentBytes += UInt64(bytes.count)
     var hasher = MerkleTree.LeafHasher()
     bytes.withUnsafeBytes { hasher.update(bufferPointer: $0) }
     let hash = hasher.finalize()
     if try leaves.read(at: leaf * 32, count: 32) != hash.bytes {
-      add(.blobFile, [.blob(blob.id), .number("leaf", leaf)], "the bytes do not match the stored leaf hash")
+      pass.add(.blobFile, [.blob(blob.id), .number("leaf", leaf)], "the bytes do not match the stored leaf hash")
     }
     return hash
   }
 
   /// Checks that the acknowledged parts are present, with their bytes.
   private func checkUpload(_ blob: BlobRow, _ files: Files?) throws {
-    let parts = try store.parts(of: blob)
+    let parts = try pass.store.parts(of: blob)
     guard !parts.isEmpty else { return }
     guard let files else {
-      return add(.blobFileMissing, [.blob(blob.id)], "the file of a running upload is missing")
+      return pass.add(.blobFileMissing, [.blob(blob.id)], "the file of a running upload is missing")
     }
     let perPart = ContentGeometry.leavesPerPart(cipherLength: blob.cipherLength)
     let leaves = ContentGeometry.leafCount(cipherLength: blob.cipherLength)
     for part in parts {
       let fields: [CheckFinding.Field] = [.blob(blob.id), .number("part", part.index)]
       guard part.index >= 0, part.index < ContentGeometry.partCount(cipherLength: blob.cipherLength) else {
-        add(.upload, fields, "the content has no such part")
+        pass.add(.upload, fields, "the content has no such part")
         continue
       }
       var hashes: [UInt8] = []
@@ -103,28 +106,30 @@ extension IntegrityCheck {
           hashes += try check(leaf, of: blob, files.content, files.leaves).bytes
         }
       } catch StoreError.damaged {
-        add(.upload, fields, "bytes of an acknowledged part are missing")
+        pass.add(.upload, fields, "bytes of an acknowledged part are missing")
         continue
       }
       if MerkleTree.partHash(leafHashes: hashes) != part.hash.bytes {
-        add(.upload, fields, "the part does not match its hash")
+        pass.add(.upload, fields, "the part does not match its hash")
       }
     }
   }
 
   /// Checks for files without a row. A killed server leaves them, and its next collection removes them.
   func checkFiles() throws {
-    advance(.files, 0, of: 0)
-    guard let blobFolder, let names = FileManager.default.enumerator(atPath: blobFolder) else { return }
+    pass.advance(.files, 0, of: 0)
+    guard let blobFolder = pass.blobFolder, let names = FileManager.default.enumerator(atPath: blobFolder) else {
+      return
+    }
     for case let name as String in names where name != FolderBlobStore.roomFile {
       let parts = name.split(separator: ".", omittingEmptySubsequences: false)
       let isOurs = parts.count == 2 && ["content", "leaves"].contains(parts[1])
       guard isOurs, let id = BlobID(text: parts[0]) else {
-        add(.orphanFile, [], "an unknown file in the blob folder")
+        pass.add(.orphanFile, [], "an unknown file in the blob folder")
         continue
       }
-      guard try store.file(id) == nil else { continue }
-      add(.orphanFile, [.blob(id)], "a file that no content uses")
+      guard try pass.store.file(id) == nil else { continue }
+      pass.add(.orphanFile, [.blob(id)], "a file that no content uses")
     }
   }
 }

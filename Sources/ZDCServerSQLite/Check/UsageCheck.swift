@@ -1,6 +1,9 @@
 internal import ZDCProtocol
 
-extension IntegrityCheck {
+/// Compares the counts of each tree with its rows.
+struct UsageCheck {
+  let pass: IntegrityCheck
+
   /// For each table, what its rows add to the usage of their tree: bytes of content, contents, live nodes, records, bytes of
   /// replaced records.
   private static let sums = [
@@ -23,8 +26,8 @@ extension IntegrityCheck {
   /// Sums what each tree has, in one pass over each table: a query for each tree would read all rows each time.
   func sumUsage() throws {
     for sql in Self.sums {
-      try db.each(sql, []) { row in
-        try scratch.addUsage(of: row.int(0), (1...5).map { row.int($0) })
+      try pass.db.each(sql, []) { row in
+        try pass.scratch.addUsage(of: row.int(0), (1...5).map { row.int($0) })
         return true
       }
     }
@@ -33,15 +36,15 @@ extension IntegrityCheck {
   /// Checks the counts of a tree, which are the sums over its zones.
   func checkUsage(of tree: TreeUsage) throws {
     guard let liveRecordBytes = tree.liveRecordBytes else { return }
-    let counted = try db.first(
+    let counted = try pass.db.first(
       """
       SELECT sum(content_bytes), sum(contents), sum(live_nodes), sum(records), sum(record_bytes) FROM zones
       WHERE tree = ?
       """, .int(tree.key)
     ) { row in (0..<5).map { row.int($0) } }
-    var stored = try scratch.usage(of: tree.key)
+    var stored = try pass.scratch.usage(of: tree.key)
     stored[4] += liveRecordBytes
-    if counted != stored { add(.usage, [.tree(tree.tree)], "the counts of nodes and bytes are wrong") }
+    if counted != stored { pass.add(.usage, [.tree(tree.tree)], "the counts of nodes and bytes are wrong") }
   }
 }
 
