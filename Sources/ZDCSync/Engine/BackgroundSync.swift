@@ -132,7 +132,7 @@ actor BackgroundSync {
     _ zones: [Int64], _ pull: @escaping @Sendable (ZoneWorker, RoundPages?) async throws -> ZonePuller.Pulled
   ) async {
     do {
-      let round = try await scheduler.pulling {
+      let round = try await scheduler.rounds.pull {
         try await self.scheduler.pullRound(of: zones, inBackground: true) { worker, pages in
           let result = await Result { try await pull(worker, pages) }
           await self.pullEnded(worker.zone)
@@ -189,7 +189,7 @@ actor BackgroundSync {
   private func takeMessagesInBackground() async {
     await waitForPulls()
     do {
-      let round = try await scheduler.pulling { try await self.scheduler.messageRound(inBackground: true) }
+      let round = try await scheduler.rounds.pull { try await self.scheduler.messageRound(inBackground: true) }
       if let failure = round.failure {
         messagesFailed(failure)
       } else {
@@ -227,7 +227,7 @@ actor BackgroundSync {
         continue
       }
       do {
-        let round = try await scheduler.pulling { try await self.take(event, worker) }
+        let round = try await scheduler.rounds.pull { try await self.take(event, worker) }
         if round.failure == nil { pause.endIfOfConnection() }
       } catch { failed(error) }
     }
@@ -268,7 +268,7 @@ actor BackgroundSync {
   }
 
   /// Finishes removals: starts commits that replace the keys of nodes that were not written since.
-  private func startKeyReplacements(_ survey: SyncScheduler.Survey) async {
+  private func startKeyReplacements(_ survey: PushSurvey) async {
     for (zone, keyGen) in survey.raisedKeys {
       let worker = await scheduler.worker(zone)
       await worker.handle(.keyRaised(keyGen))

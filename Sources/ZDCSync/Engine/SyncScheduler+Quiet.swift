@@ -25,19 +25,8 @@ extension SyncScheduler {
       guard rounds.shouldContinue(after: round.summary, uploadsSettled: 0) else { break }
     }
     if let failure { throw publicError(failure) }
-    try await addRemainder(to: &summary)
-    return summary
-  }
-
-  /// Adds the counts of queued operations, frozen zones and unreadable nodes after a sync without errors.
-  private func addRemainder(to summary: inout ZDCSyncSummary) async throws {
-    summary.stillQueued = try await stillQueued()
-    summary.pushed.waiting = summary.stillQueued.values.reduce(0, +)
-    (summary.frozenZones, summary.unreadableNodes) = try await session.database.asyncRead { [session] transaction in
-      (
-        try transaction.frozenZones(localUser: session.localUser),
-        try transaction.unreadableNodeCount(localUser: session.localUser)
-      )
+    return try await session.database.asyncRead { [session, summary] transaction in
+      try transaction.addRemainder(to: summary, localUser: session.localUser, tree: session.appTreeID)
     }
   }
 
@@ -59,12 +48,19 @@ extension SyncScheduler {
     }
     return count
   }
+}
 
-  private func stillQueued() async throws -> [ZDCWaitReason: Int] {
-    try await session.database.asyncRead { [session] transaction in
-      let isPaused = try transaction.pushPause(localUser: session.localUser) != nil
-      let queued = try transaction.operations.countByReason(localUser: session.localUser, tree: session.appTreeID)
-      return isPaused && !queued.isEmpty ? [.paused: queued.values.reduce(0, +)] : queued
-    }
+extension ZDCReadTransaction {
+  /// Adds the counts of queued operations, frozen zones and unreadable nodes after a sync without errors.
+  fileprivate func addRemainder(to summary: ZDCSyncSummary, localUser: Int64, tree: String) throws -> ZDCSyncSummary {
+    var summary = summary
+    let queued = try operations.countByReason(localUser: localUser, tree: tree)
+    let count = queued.values.reduce(0, +)
+    let isPaused = try pushPause(localUser: localUser) != nil && count > 0
+    summary.stillQueued = isPaused ? [.paused: count] : queued
+    summary.pushed.waiting = count
+    summary.frozenZones = try frozenZones(localUser: localUser)
+    summary.unreadableNodes = try unreadableNodeCount(localUser: localUser)
+    return summary
   }
 }

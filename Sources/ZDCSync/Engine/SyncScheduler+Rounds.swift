@@ -6,30 +6,6 @@ package import ZDCProtocol
 // Rounds: each performs one step for several zones, a few at a time. The app sees a round as one pull or one push.
 
 extension SyncScheduler {
-  /// Cancels a running round.
-  package struct Abort: Sendable {
-    package var work: SyncWork
-    package var cancel: @Sendable () -> Void
-  }
-
-  package func abort(_ work: SyncWork) {
-    for abort in aborts.values where abort.work == work { abort.cancel() }
-  }
-
-  /// - Parameter body: Runs in a task that ``abort(_:)`` cancels.
-  private func abortable<Value: Sendable>(
-    _ work: SyncWork, _ body: @escaping @Sendable () async throws -> Value
-  ) async throws -> Value {
-    let (id, task) = (UUID(), Task { try await body() })
-    aborts[id] = Abort(work: work) { task.cancel() }
-    defer { aborts[id] = nil }
-    return try await withTaskCancellationHandler {
-      try await task.value
-    } onCancel: {
-      task.cancel()
-    }
-  }
-
   // MARK: Pulling
 
   /// Pulls all zones of the user's tree.
@@ -38,7 +14,7 @@ extension SyncScheduler {
   }
 
   func pullRound() async throws -> ZoneRound<ZDCPullSummary> {
-    try await pulling {
+    try await rounds.pull {
       try await self.prepareOnce()
       let list = try await self.session.api.zones(since: nil)
       let due = try await self.note(list, isOnRequest: true)
@@ -106,14 +82,14 @@ extension SyncScheduler {
       $0.take($1)
     }
     // A zone may have begun with a split in one of these.
-    await acceptBranches(isOnRequest: !inBackground)
+    await innerBranches.accept(isOnRequest: !inBackground)
     var new = await noteNewZones()
     while !new.isEmpty {
       let step: @Sendable (ZoneWorker) async throws -> ZonePuller.Pulled = {
         try await $0.pull(inBackground: inBackground)
       }
       try await round.run(new.map { worker($0) }, atOnce: Self.zonesAtOnce, step) { $0.take($1) }
-      await acceptBranches(isOnRequest: false)
+      await innerBranches.accept(isOnRequest: false)
       new = await noteNewZones()
     }
     try await finishedPull(round)
@@ -127,24 +103,6 @@ extension SyncScheduler {
     var round = ZoneRound(empty, inBackground: inBackground)
     try await round.run(zones.map { worker($0) }, atOnce: Self.zonesAtOnce, step, take)
     return round
-  }
-
-  /// Shows that a pull is running until it ends, successfully or not.
-  package func pulling(
-    _ body: @escaping @Sendable () async throws -> ZoneRound<ZDCPullSummary>
-  ) async throws -> ZoneRound<ZDCPullSummary> {
-    session.activity.beginPull()
-    session.events.update { $0.beginRound(.pull) }
-    defer { session.events.update { $0.endRound(.pull) } }
-    do {
-      let round = try await abortable(.pull, body)
-      session.activity.endPull(round.failure.map(ZDCPullResult.init) ?? .success)
-      return round
-    } catch {
-      session.activity.endPull(ZDCPullResult(error))
-      session.events.failed(error)
-      throw error
-    }
   }
 
   /// - Throws: If the date of the last sync cannot be stored.
@@ -208,23 +166,7 @@ extension SyncScheduler {
   package func pushing(
     _ body: @escaping @Sendable () async throws -> ZoneRound<ZDCPushSummary>
   ) async throws -> ZoneRound<ZDCPushSummary> {
-    session.activity.beginPush()
-    session.events.update { $0.beginRound(.push) }
-    do {
-      let round = try await abortable(.push, body)
-      if round.summary.operations > 0 { session.activity.tell(.syncingNodeIDsChanged) }
-      await endPush()
-      return round
-    } catch {
-      session.events.failed(error)
-      await endPush()
-      throw error
-    }
-  }
-
-  private func endPush() async {
-    session.events.update { $0.endRound(.push) }
-    session.activity.endPush(isUploading: await hasUploads())
+    try await rounds.push(body) { await self.hasUploads() }
   }
 
   /// Replaces old keys, zone by zone, until nothing is left that this user may do.
@@ -242,36 +184,17 @@ extension SyncScheduler {
 
   // MARK: Queued work
 
-  struct Survey: Sendable {
-    package var pause: PushPause?
-    /// Zones with queued or in-flight operations, or with uploads that may have been cancelled.
-    package var zones: [Int64] = []
-    /// The user's own zones whose key a removal has raised, with the key's generation.
-    package var raisedKeys: [Int64: UInt32] = [:]
-    /// Grafted zones that were never pulled.
-    package var unpulled: Set<Int64> = []
-    /// When this device may take over messages that another device of the user has not sent.
-    package var takeOver: OutgoingMessageStore.Due?
-  }
-
   /// Adds the outbox if it has messages to take over now, and wakes the background sync otherwise when it has.
-  private func note(_ due: OutgoingMessageStore.Due, in survey: inout Survey) {
+  private func note(_ due: OutgoingMessageStore.Due, in survey: inout PushSurvey) {
     let now = session.now()
     guard due.dueMs <= now else { return wake.signal(after: .milliseconds(Int64(min(due.dueMs - now, .max / 2)))) }
     if !survey.zones.contains(due.zone) { survey.zones.append(due.zone) }
   }
 
   /// Finds the zones that have something to send.
-  func survey() async throws -> Survey {
+  func survey() async throws -> PushSurvey {
     var survey = try await session.database.asyncRead { [session] transaction in
-      let pause = try transaction.pushPause(localUser: session.localUser)
-      let unpulled = try transaction.grafts.unpulled(localUser: session.localUser, tree: session.appTreeID)
-      guard pause == nil else { return Survey(pause: pause, unpulled: unpulled) }
-      return Survey(
-        zones: try transaction.zones.withQueue(localUser: session.localUser, tree: session.appTreeID),
-        raisedKeys: try transaction.zones.raisedKeys(localUser: session.localUser, tree: session.appTreeID),
-        unpulled: unpulled,
-        takeOver: try OutgoingMessageStore(transaction).next(localUser: session.localUser, tree: session.appTreeID))
+      try PushSurvey(localUser: session.localUser, tree: session.appTreeID, transaction)
     }
     if let due = survey.takeOver { note(due, in: &survey) }
     await note(survey.pause)

@@ -1,4 +1,3 @@
-package import Foundation
 package import ZDCClientStore
 package import ZDCProtocol
 internal import ZDCSupport
@@ -16,16 +15,14 @@ package actor SyncScheduler {
   package nonisolated let executor = EngineExecutor()
   package nonisolated let session: SyncSession
   package nonisolated let identity: IdentityCheck
+  package nonisolated let rounds: RunningRounds
+  let innerBranches: InnerBranches
   private let slots = TaskGate(limit: SyncScheduler.zonesAtOnce)
   private var workers: [Int64: ZoneWorker] = [:]
   private var rows: [ZoneID: Int64] = [:]
   /// Grafted zones whose first pull was requested.
   private var grafts: Set<Int64> = []
-  /// Branches inside of accepted ones that the user could not read when this device asked for them.
-  var askedBranches: Set<ZoneID> = []
   private var preparation: Task<Void, any Error>?
-  /// Running pulls and pushes.
-  package var aborts: [UUID: Abort] = [:]
   /// Whether the last notification to the app reported that pushes are paused.
   var wasPaused = false
   /// The date of the last sync that was stored, in milliseconds.
@@ -35,6 +32,8 @@ package actor SyncScheduler {
   package init(session: SyncSession) {
     self.session = session
     identity = IdentityCheck(session: session, executor: executor)
+    rounds = RunningRounds(session: session)
+    innerBranches = InnerBranches(session: session, executor: executor)
     wake = WakeTimer(time: session.time)
   }
 
@@ -86,7 +85,7 @@ package actor SyncScheduler {
   /// Makes the workers of zones that the app has grafted pull them, once for each graft. If that fails, they pause.
   ///
   /// - Returns: Whether there are new ones.
-  func pullFirst(_ survey: Survey) async -> Bool {
+  func pullFirst(_ survey: PushSurvey) async -> Bool {
     let new = survey.unpulled.subtracting(grafts)
     grafts = survey.unpulled
     await pullFirst(new.sorted())
@@ -116,8 +115,9 @@ package actor SyncScheduler {
     await cancelUploads()
     session.progress.endAll()
     session.events.update { $0.endPauses() }
-    (workers, rows, grafts, askedBranches) = ([:], [:], [], [])
+    (workers, rows, grafts) = ([:], [:], [])
     preparation = nil
+    await innerBranches.forget()
     await identity.forget()
   }
 

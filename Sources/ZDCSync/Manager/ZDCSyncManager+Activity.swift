@@ -55,7 +55,7 @@ extension ZDCSyncManager {
   /// await session.syncManager.abortPull(forLocalUserID: user.uuid)
   /// ```
   public func abortPull(forLocalUserID localUserID: String) async {
-    await known(localUserID)?.abort(.pull)
+    known(localUserID)?.rounds.cancel(.pull)
   }
 
   /// Cancels the running push and its uploads. The operations stay in the queue and are sent again at the next
@@ -67,7 +67,7 @@ extension ZDCSyncManager {
   public func abortOperations(forLocalUserID localUserID: String) async {
     guard let engine = known(localUserID) else { return }
     await engine.cancelUploads()
-    await engine.abort(.push)
+    engine.rounds.cancel(.push)
   }
 
   // MARK: Nodes

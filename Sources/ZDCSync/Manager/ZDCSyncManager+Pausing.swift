@@ -62,7 +62,7 @@ extension ZDCSyncManager {
       try transaction.setPushPause(pause, localUser: engine.session.localUser)
     }
     _ = try await engine.isPaused()
-    if pause == .abortingUploads { await engine.abort(.push) }
+    if pause == .abortingUploads { engine.rounds.cancel(.push) }
   }
 
   /// Pauses the pushes of each local user; see ``pausePush(forLocalUserID:andAbortUploads:)``.

@@ -4,11 +4,24 @@ internal import ZDCCrypto
 internal import ZDCProtocol
 internal import ZDCSupport
 
-// Branches that their owner shares separately, inside of branches that the user has accepted.
-
-extension SyncScheduler {
+/// Accepts the branches that their owner shares separately, inside of branches that the user has accepted.
+actor InnerBranches {
   /// The maximum number of requests for the list of zones that the user may read.
   private static let offerPages = 10
+
+  private nonisolated let session: SyncSession
+  private nonisolated let executor: EngineExecutor
+  /// Branches that the user could not read when this device asked for them.
+  private var asked: Set<ZoneID> = []
+
+  init(session: SyncSession, executor: EngineExecutor) {
+    self.session = session
+    self.executor = executor
+  }
+
+  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.unownedExecutor }
+
+  func forget() { asked = [] }
 
   /// Accepts those that the user may read, so that they are pulled with the others (G-2).
   ///
@@ -16,14 +29,14 @@ extension SyncScheduler {
   /// began: their pointers do. Costs no request unless there is a pointer to a branch that this device has not asked for.
   ///
   /// - Parameter isOnRequest: Whether to ask again for branches that the user could not read before.
-  func acceptBranches(isOnRequest: Bool) async {
+  func accept(isOnRequest: Bool) async {
     do {
       let branches = try await innerBranches()
-      let isAsked = isOnRequest || branches.contains { !askedBranches.contains($0.zone) }
+      let isAsked = isOnRequest || branches.contains { !asked.contains($0.zone) }
       guard isAsked, !branches.isEmpty else { return }
       let readable = try await readableZones(of: Set(branches.map(\.zone)))
       for branch in branches where readable.contains(branch.zone) { try await follow(branch) }
-      askedBranches = Set(branches.map(\.zone)).subtracting(readable)
+      asked = Set(branches.map(\.zone)).subtracting(readable)
     } catch { session.events.report(error) }
   }
 

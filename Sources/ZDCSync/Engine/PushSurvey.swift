@@ -1,0 +1,23 @@
+internal import ZDCClientStore
+
+/// What the database says about the work that a user's zones have to send.
+struct PushSurvey: Sendable {
+  private(set) var pause: PushPause?
+  /// Zones with queued or in-flight operations, or with uploads that may have been cancelled.
+  var zones: [Int64] = []
+  /// The user's own zones whose key a removal has raised, with the key's generation.
+  private(set) var raisedKeys: [Int64: UInt32] = [:]
+  /// Grafted zones that were never pulled.
+  private(set) var unpulled: Set<Int64> = []
+  /// When this device may take over messages that another device of the user has not sent.
+  private(set) var takeOver: OutgoingMessageStore.Due?
+
+  init(localUser: Int64, tree: String, _ transaction: ZDCReadTransaction) throws {
+    pause = try transaction.pushPause(localUser: localUser)
+    unpulled = try transaction.grafts.unpulled(localUser: localUser, tree: tree)
+    guard pause == nil else { return }
+    zones = try transaction.zones.withQueue(localUser: localUser, tree: tree)
+    raisedKeys = try transaction.zones.raisedKeys(localUser: localUser, tree: tree)
+    takeOver = try OutgoingMessageStore(transaction).next(localUser: localUser, tree: tree)
+  }
+}
