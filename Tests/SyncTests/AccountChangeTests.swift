@@ -134,7 +134,7 @@ struct AccountChangeTests {
     }
   }
 
-  /// - a sync pins the chain with the new words before it knows of the pending change
+  /// - a sync pins the chain with the new words before it has read the pending change
   @Test func pinnedButNotAdopted_thePendingWordsAreAdoptedLater() async throws {
     try await TestWorld.run { world in
       let (a, b) = try await Self.twoDevices(world)

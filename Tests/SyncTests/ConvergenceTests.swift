@@ -97,7 +97,7 @@ import ZeroDarkCloudTesting
     try await a.device.sync()
     try await b.device.sync()
     let left = [try await a.device.queue(), try await b.device.queue()]
-    guard left == ["", ""] else { throw TestFailure("what waits cannot be given up: \(left)") }
+    guard left == ["", ""] else { throw TestFailure("the waiting operations could not be given up: \(left)") }
   }
 }
 

@@ -283,7 +283,7 @@ struct HandOverUploadTests {
     }
   }
 
-  /// The process dies after a file is written and before the system knows of it.
+  /// The process dies after a file is written and before the system has it.
   @Test func filesThatTheSystemDoesNotKnow_areRemovedAtLaunch() async throws {
     try await TestWorld.run { world in
       world.skipsComparison()

@@ -314,7 +314,7 @@ struct SharedServerTests {
   // MARK: - Writes
 
   /// - Both servers get the same registration at the same moment, again and again
-  /// => one succeeds, and the other says so or asks for a retry
+  /// => one succeeds, and the other reports that, or asks for a retry
   @Test func twoServersCreateOneAccountOnce() async throws {
     try await TestServerPair.run { pair in
       for _ in 0..<8 {

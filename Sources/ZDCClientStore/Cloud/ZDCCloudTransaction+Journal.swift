@@ -84,7 +84,7 @@ extension ZDCCloudTransaction {
     let branch = try transaction.nodes.subtree(of: top.id)
     var spared = Set(branch.filter { !named.contains($0.uuid) }.map(\.id))
     let leaves = transaction.leaves(zone: top.zone)
-    // Deep first, so that a folder knows of what is in it.
+    // Children before their folder: a folder is spared if one of them is.
     for row in branch.reversed() {
       let isRead = try isReadThrough(row, leaves)
       if !isRead { spared.insert(row.id) }

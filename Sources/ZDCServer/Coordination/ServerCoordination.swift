@@ -11,7 +11,7 @@ package protocol ServerCoordination: Sendable {
   ///
   /// The server calls this once, before it accepts connections. `receive` must be quick.
   func listen(_ receive: @escaping @Sendable (Announcement) -> Void)
-  /// Announces a change to all processes once the transaction is durable. If it is not, no process hears of it.
+  /// Announces a change to all processes once the transaction is durable. A transaction that fails is not announced.
   ///
   /// This process has received the end of a session before the store's `write` returns.
   func announce(_ announcement: Announcement, in transaction: any MetadataTransaction) throws

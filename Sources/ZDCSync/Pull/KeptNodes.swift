@@ -5,7 +5,7 @@ internal import ZDCProtocol
 internal import ZDCSupport
 internal import ZDCTreesystem
 
-/// Keeps nodes of an ended branch that have queued changes, if the app says so (S-9). They become new nodes of the local
+/// Keeps nodes of an ended branch that have queued changes, if the app asks for it (S-9). They become new nodes of the local
 /// user's own home trunk: with the same rows, links and tags, but with fresh IDs and keys, because the other members know
 /// the old ones.
 struct KeptNodes {

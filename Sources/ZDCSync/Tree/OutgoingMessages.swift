@@ -103,7 +103,7 @@ struct OutgoingMessages {
 
   // MARK: Recipients
 
-  /// Notes that the server has the message for a recipient. The delivery stays until the log says so, because another
+  /// Notes that the server has the message for a recipient. The delivery stays queued until the log confirms it, because another
   /// device may have taken the message over in the meantime.
   func setServed(_ delivery: OperationRow, _ row: NodeRow, _ recipient: UserID) throws {
     var row = row

@@ -6,7 +6,7 @@ internal import ZDCSupport
 
 /// Finds out which owners of shared branches have closed their accounts (PROTOCOL 3.12).
 ///
-/// Only a link of the owner's verified identity chain says so: a server that merely refuses changes proves nothing.
+/// Only a link of the owner's verified identity chain proves that. A server that merely refuses changes does not.
 struct OwnerCheck: Sendable {
   /// The pause between two requests for an owner's chain, in milliseconds: a day. A change that the server refuses asks at
   /// once.

@@ -215,7 +215,7 @@ struct ZoneCrossing {
     return false
   }
 
-  /// Returns a branch to its old zone, and deletes what was copied. The journal says so.
+  /// Returns a branch to its old zone, deletes what was copied, and adds an entry to the journal.
   func drop(_ top: NodeRow) throws {
     for row in try nodes.subtree(of: top.id) {
       if row.zone != top.zone {

@@ -52,7 +52,7 @@ final class ScriptRun: Sendable {
     if [ -e own.proxy ]; then OWN=http://127.0.0.1:$(cat own.proxy); fi
     a() { XDG_CONFIG_HOME=$T/a/config XDG_DATA_HOME=$T/a/data zdc "$@"; }
     b() { XDG_CONFIG_HOME=$T/b/config XDG_DATA_HOME=$T/b/data zdc "$@"; }
-    # background DEVICE ARGUMENT…: zdc goes on beside the script; its output is in background.log
+    # background DEVICE ARGUMENT…: zdc runs beside the script; its output is in background.log
     background() {
       device=$1; shift
       XDG_CONFIG_HOME=$T/$device/config XDG_DATA_HOME=$T/$device/data zdc "$@" </dev/null >background.log 2>&1 &

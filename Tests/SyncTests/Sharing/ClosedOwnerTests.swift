@@ -37,7 +37,7 @@ struct ClosedOwnerTests {
     try await device.write { _, cloud in cloud.explainQueue().map(\.reason) }
   }
 
-  @Test("a refused change ends all others; the app hears of it once")
+  @Test("a refused change ends all others; the app is notified once")
   func aRefusedChange() async throws {
     try await Self.run { alice, bob, phone, world in
       world.mayWait(bob)
@@ -209,7 +209,7 @@ struct ClosedOwnerTests {
     }
   }
 
-  @Test("a server that says so without the owner's link ends nothing")
+  @Test("a server that claims it without the owner's link ends nothing")
   func aLyingServer() async throws {
     try await Self.run { alice, bob, _, _ in
       let owner = try UserID(text: alice.localUserID)

@@ -103,7 +103,7 @@ extension PeopleHistory {
     model.moved(message, moved, below: above, by: person, device, at: position, to: owner)
   }
 
-  /// Blocks a sender until later, and deletes what waits in the mailbox.
+  /// Blocks a sender until later, and deletes their messages in the mailbox.
   private mutating func block(_ device: TestDevice, of person: Int) async throws {
     let sender = people[other(than: person)][0]
     guard pick(0...1) == 0 else {

@@ -119,14 +119,14 @@ import ZDCTreesystem
       let nodes = try await Publisher(device).publish(items)
       let keys = [try await Self.key(nodes[0], device), try await Self.key(nodes[1], device)]
       let (transfers, slots) = (device.downloads.transfers, device.downloads.slots)
-      let (isHalfway, goesOn, order) = (Gate(), Gate(), Log())
+      let (isHalfway, mayContinue, order) = (Gate(), Gate(), Log())
       let received = Counter(0)
       device.transport.set(
         .init(after: { request, response in
           guard request.path.contains("/blobs/"), !request.path.contains("/leaves") else { return response }
           let number = request.path.contains(keys[0].blob.text) ? 1 : 2
           let isContinued = request.headers["range"] != nil
-          await order.append(isContinued ? "\(number) goes on" : "\(number) from the start")
+          await order.append(isContinued ? "\(number) continued" : "\(number) from the start")
           var watched = response
           let body = response.body
           watched.body = TransportBody {
@@ -134,7 +134,7 @@ import ZDCTreesystem
             await received.subtract(-(slice?.count ?? 0))
             if await received.value > 4_000_000 {
               await isHalfway.open()
-              try await goesOn.wait()
+              try await mayContinue.wait()
             }
             return slice
           }
@@ -148,10 +148,10 @@ import ZDCTreesystem
       while await transfers.isWanted(keys[0]) { await Task.yield() }
       let second = Task { try await device.downloads.downloadNodeData(nodes[1]).cryptoFile }
       while slots.waitingCount == 0 { await Task.yield() }
-      await goesOn.open()
+      await mayContinue.open()
       #expect(try [UInt8](ZDCFileConversion.decryptCryptoFile(intoMemory: try await second.value)) == items[1].data)
       while await transfers.count > 0 { await Task.yield() }
-      #expect(await order.lines == ["1 from the start", "2 from the start", "1 goes on"])
+      #expect(await order.lines == ["1 from the start", "2 from the start", "1 continued"])
       // Each byte arrived once, except for the leaf that was cut off.
       #expect(await received.value < 2 * 10_300_000 + 3 * ContentGeometry.leafBytes)
     }
