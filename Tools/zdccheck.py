@@ -13,6 +13,7 @@ import hmac
 import json
 import os
 import pathlib
+import re
 import struct
 import sys
 import unicodedata
@@ -60,6 +61,9 @@ CLAIM_BYTES = 2 << 10
 CHAIN_BYTES = 1 << 20
 DELETED_DESCENDANTS = 10_000
 ACL_ENTRIES = 1024
+GRANT_BYTES = 4 << 10
+EDIT_BYTES = 294_918
+APP_TREE = re.compile(r"(?!\.)[0-9A-Za-z._-]{8,64}")
 ACL_BYTES = 256 << 10
 SPLIT_NODES = 1_000_000
 OLD_GENERATIONS = 512
@@ -782,6 +786,7 @@ def require_perms(perms):
 
 class ACL:
     def __init__(self, data):
+        require(len(data) <= ACL_BYTES, "limitExceeded")
         self.data = data
         reader = Reader(data)
         reader.preamble(b"ZDAC")
@@ -791,6 +796,7 @@ class ACL:
             self.app_tree = reader.v16().decode("ascii")
         except UnicodeDecodeError:
             raise ZDCError("nonCanonicalEncoding") from None
+        require(APP_TREE.fullmatch(self.app_tree), "nonCanonicalEncoding")
         self.version, self.prev = reader.u32(), reader.take(32)
         linked, protocol = reader.flag(), reader.u8()
         self.key_gen, self.commitments = reader.u32(), (reader.take(32), reader.take(32))
@@ -861,10 +867,11 @@ def read_entry(reader):
 
 def apply_edit(data, old):
     """The list after an edit (3.13)."""
+    require(len(data) <= EDIT_BYTES, "limitExceeded")
     reader = Reader(data)
     head = reader.v32(ACL_BYTES)
-    removed = [reader.take(32) for _ in range(reader.u16())]
-    changed = [read_entry(reader) for _ in range(reader.u16())]
+    removed = [reader.take(32) for _ in range(limited(reader.u16()))]
+    changed = [read_entry(reader) for _ in range(limited(reader.u16()))]
     tail = reader.take(108)
     reader.finish()
     for users in (removed, [user for user, _ in changed]):
@@ -885,8 +892,14 @@ def apply_edit(data, old):
     return new
 
 
+def limited(count):
+    require(count <= ACL_ENTRIES, "limitExceeded")
+    return count
+
+
 class Grant:
     def __init__(self, data):
+        require(len(data) <= GRANT_BYTES, "limitExceeded")
         reader = Reader(data)
         reader.preamble(b"ZDGR")
         self.tree, self.root, self.key_gen, self.user = reader.take(32), reader.take(16), reader.u32(), reader.take(32)
@@ -958,12 +971,12 @@ class Commit:
         return first[1:] if first[0] == 10 else None
 
     def check_places(self):
-        """A state begins a genesis, and one split stands before all puts and deletes."""
+        """A state begins a genesis, and one split stands before all puts, with no delete beside it."""
         kinds = [operation[0] for operation in self.operations]
         require(10 not in kinds[1:] and (kinds[0] != 10 or self.seq == 0), "nonCanonicalEncoding")
         if 4 in kinds:
             before = kinds[:len(kinds) - 1 - kinds[::-1].index(4)]
-            require(not {1, 2, 4} & set(before), "nonCanonicalEncoding")
+            require(2 not in kinds and not {1, 4} & set(before), "nonCanonicalEncoding")
 
 
 # --- state lists (3.7) -----------------------------------------------------------------------------------------------
@@ -972,10 +985,11 @@ class Commit:
 def parse_state(data):
     require(len(data) // 72 <= SPLIT_NODES, "limitExceeded")
     require(data and len(data) % 72 == 0, "nonCanonicalEncoding")
-    reader, leaves = Reader(data), {}
+    reader, leaves, last = Reader(data), {}, ZERO16
     while reader.remaining:
         node, parent, record = reader.take(16), reader.take(16), reader.take(32)
-        require(not leaves or node > max(leaves), "nonCanonicalEncoding")
+        require(node > last, "nonCanonicalEncoding")
+        last = node
         leaves[node] = (parent, record, 0, reader.u32(), reader.u32())
     return leaves
 
@@ -1170,6 +1184,7 @@ class Zone:
 
     def put(self, operation, commit, touched):
         _, node, parent, record, key_gen, parent_key_gen = operation
+        require(node != ZERO16, "nonCanonicalEncoding")
         require(node not in touched, "nonCanonicalEncoding")
         touched.add(node)
         old = self.leaves.get(node)

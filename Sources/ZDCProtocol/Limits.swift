@@ -19,6 +19,8 @@ package enum Limits {
   package static let splitNodes: UInt64 = 1_000_000
   /// Maximum increase of a record's or content's version in one put.
   package static let versionJump: UInt64 = 1 << 32
+  /// The maximum dataVersion of a new node. It takes ``versionJump`` puts of ``versionJump`` each to use up the others.
+  package static let firstDataVersion: UInt64 = 1 << 63
   package static let zonesPerRequest = 64
   /// Maximum number of other users' zones that one user follows.
   package static let memberships = 1_000

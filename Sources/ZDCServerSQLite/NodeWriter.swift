@@ -158,10 +158,3 @@ struct NodeWriter {
     try store.count(contents: Int64(lengths.count), bytes: lengths.reduce(0, +), in: commit.zone)
   }
 }
-
-extension ZoneOperation.Put {
-  init(_ leaf: LogNode) {
-    self.init(
-      node: leaf.node, parent: leaf.parent, record: leaf.record, keyGen: leaf.keyGen, parentKeyGen: leaf.parentKeyGen)
-  }
-}

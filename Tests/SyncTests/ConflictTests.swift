@@ -16,6 +16,34 @@ struct ConflictTests {
     }
   }
 
+  /// - a device learns of a newer content, marks it for download, and the app changes its older one before that
+  /// => a conflict: the app's older content does not replace the newer one unseen
+  @Test(arguments: [false, true]) func changedBeforeTheMarkedContentArrived(isFetched: Bool) async throws {
+    try await TestWorld.run { world in
+      let (a, b) = (try await world.device("A"), try await world.device("B"))
+      try await a.create("/f", "0")
+      try await world.settle(a, b)
+      try await a.edit("/f", "A")
+      try await a.sync()
+      try await b.pull()
+      let node = try await b.node("/f")
+      try await b.write { _, cloud in
+        cloud.markNodeAsNeedsDownload(node.uuid, components: .all)
+        guard isFetched else { return }
+        cloud.unmarkNodeAsNeedsDownload(node.uuid, components: .data, ifETagMatches: node.eTag_data)
+      }
+      try await b.edit("/f", "B")
+      try await b.push()
+      #expect(b.recorder.take().contains("conflict data /f") == !isFetched)
+      try await world.settle(a)
+      #expect(try await a.tree() == (isFetched ? "/f  v3  \"B\"" : "/f  v2  \"A\""))
+      b.recorder.dataConflictPolicy = .mergeLines
+      try await b.relaunch()
+      try await world.settle(b, a)
+      #expect(try await a.tree() == (isFetched ? "/f  v3  \"B\"" : "/f  v3  \"A|B\""))
+    }
+  }
+
   @Test func cloudTaken_theLocalEditIsDropped() async throws {
     try await TestWorld.run { world in
       let (a, b) = try await Self.conflict(world)

@@ -81,6 +81,23 @@ struct NodeVersionTests {
     }
   }
 
+  /// - a device is offline while the content is replaced, and then restored
+  /// => it gets the restored content, which it has seen before
+  @Test func aDeviceThatHasNotSeenTheReplacingContent() async throws {
+    try await TestWorld.run { world in
+      let (a, b) = (try await world.device("A"), try await world.device("B"))
+      try await a.create("/n", "one")
+      try await world.settle(a, b)
+      try await a.edit("/n", "two")
+      try await a.sync()
+      try await Self.restore(try #require(try await Self.versions("/n", a).first), a)
+      try await a.sync()
+      #expect(try await b.sync().frozenZones.isEmpty)
+      try await world.settle(a, b)
+      for device in [a, b] { #expect(try await device.content(of: "/n")?.data == Data("one".utf8)) }
+    }
+  }
+
   /// - the node is renamed, or gets a child, by another device before the restoration is sent: both hold
   /// - its content is changed: that content stays, and the journal has an entry
   /// - the node is also renamed here: that holds in both cases

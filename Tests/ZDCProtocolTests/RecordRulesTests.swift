@@ -124,6 +124,12 @@ import ZDCProtocol
     #expect(refusalAfter(8, earlier { ($0.dataVersion, $0.blobID) = (old.dataVersion - 1, .zero) }) == nil)
     #expect(refusalAfter(8, earlier { ($0.dataVersion, $0.blobID) = (old.dataVersion + 1, .zero) }) == .recordRollback)
     #expect(refusalAfter(8, earlier { $0.blobID = .zero }) == .recordRollback)
+    // Other content came in between, and then the earlier one was restored.
+    #expect(refusalAfter(8, earlier { $0.dataVersion = old.dataVersion - 1 }) == nil)
+    let cut = earlier { ($0.dataVersion, $0.cipherLength) = (old.dataVersion - 1, old.cipherLength + 1) }
+    #expect(refusalAfter(8, cut) == .recordRollback)
+    let altered = earlier { ($0.dataVersion, $0.contentRoot) = (old.dataVersion - 1, .zero) }
+    #expect(refusalAfter(8, altered) == .recordRollback)
     let without = NodeRecord(next { ($0.recordVersion, $0.content, $0.dataAuthor) = (9, nil, nil) })
     let pin = RecordPin(recordVersion: 8, content: old)
     #expect(refusal { try RecordRules.check(without, after: pin) } == .recordRollback)

@@ -62,7 +62,8 @@ import ZDCProtocol
     let record = try #require(zone.state.leaf(.n(4))?.record)
     let delete = ZoneOperation.delete(node: .n(4), record: record, liveDescendants: 0)
     let rows: [([ZoneOperation], ZDCSecurityError.Code?)] = [
-      ([split, mount], nil), ([split, delete, mount], nil),
+      ([split, mount], nil), ([split, delete, mount], .nonCanonicalEncoding),
+      ([split, mount, delete], .nonCanonicalEncoding),
       ([mount, split], .nonCanonicalEncoding), ([delete, split, mount], .nonCanonicalEncoding),
       ([split, other[0], mount, other[1]], .nonCanonicalEncoding),
       ([split, mount, zone.put(.n(1))], .nonCanonicalEncoding),

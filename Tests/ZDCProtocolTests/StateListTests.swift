@@ -70,6 +70,10 @@ import ZDCProtocol
     #expect(refusal { _ = try StateList(Array(bytes[72...] + bytes[..<72])) } == .nonCanonicalEncoding)
     #expect(refusal { _ = try StateList(Array(bytes[..<72] + bytes[..<72])) } == .nonCanonicalEncoding)
     #expect(refusal { _ = try StateList([]) } == .nonCanonicalEncoding)
+    var unnamed = node(2, below: 1)
+    unnamed.node = .zero
+    let zero = StateList(branch: [unnamed, node(1, below: 0)], top: .n(1))
+    #expect(refusal { _ = try StateList(zero.bytes) } == .nonCanonicalEncoding)
     #expect(refusal { _ = try StateList(Array(bytes.dropLast())) } == .nonCanonicalEncoding)
   }
 

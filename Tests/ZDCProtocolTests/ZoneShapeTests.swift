@@ -44,6 +44,12 @@ import ZDCProtocol
     #expect(try refusalOf([below, delete(.n(1), 3, in: zone), after], in: zone) == .objectMissing)
   }
 
+  @Test func noNodeHasTheIDOfTheRootsParent() throws {
+    let zone = try tree()
+    #expect(try refusalOf([zone.put(.zero)], in: zone) == .nonCanonicalEncoding)
+    #expect(try refusalOf([zone.put(.zero, below: .n(1), parentKeyGen: 1)], in: zone) == .nonCanonicalEncoding)
+  }
+
   @Test func aNodeIsTouchedOnceACommit() throws {
     let zone = try tree()
     #expect(try refusalOf([zone.put(.n(4)), zone.put(.n(4))], in: zone) == .nonCanonicalEncoding)

@@ -111,6 +111,39 @@ import ZDCServer
     }
   }
 
+  /// A member could otherwise sign a put that no client accepts with its record, and take over the content of another node.
+  @Test func aPutThatDiffersFromItsRecordIsRefused() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      let (account, token) = try await server.newAccount()
+      var zone = account.home
+      let folder = zone.record(.random())
+      try await server.put([folder], in: &zone, token: token)
+      let record = zone.record(.random())
+      let elsewhere = zone.record(.random()) { ($0.keyGen, $0.parentKeyGen) = (2, 2) }
+      let puts: [(NodeRecord, (inout ZoneOperation.Put) -> Void)] = [
+        (record, { $0.node = .random() }), (record, { $0.parent = folder.fields.node }),
+        (elsewhere, { $0.keyGen = 1 }), (elsewhere, { $0.parentKeyGen = 1 }),
+        (elsewhere, { ($0.keyGen, $0.parentKeyGen) = (1, 1) }),
+      ]
+      for (index, (record, change)) in puts.enumerated() {
+        var put = ZoneOperation.Put(record)
+        change(&put)
+        let body = TestZone.body(try zone.commit([.put(put)]), records: [record])
+        let expected: ZDCSecurityError.Code = [2, 3].contains(index) ? .staleKeyGeneration : .recordBindingMismatch
+        #expect(try await server.commit(body, token: token).error?.security == expected, "\(index)")
+      }
+    }
+  }
+
+  /// Zero stands for the parent of the root.
+  @Test func aNodeWithTheIDZeroIsRefused() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      let (account, token) = try await server.newAccount()
+      let body = try account.home.put([account.home.record(.zero)]).body
+      #expect(try await server.commit(body, token: token).error?.security == .nonCanonicalEncoding)
+    }
+  }
+
   @Test func twoLiveSiblingsWithOneName_areRefused_alsoAcrossCommits() async throws {
     try await TestServer.run { (server: TestServer) async throws in
       let (account, token) = try await server.newAccount()

@@ -43,7 +43,8 @@ extension ZDCCloudTransaction {
   }
 
   /// The upload has the base of an earlier one that is still queued, because the app has merged nothing since. Without
-  /// one, its base is the newest version that this device knows.
+  /// one, its base is the newest version, or none if the app has marked that for download: then the app has changed an
+  /// older one, which may not replace it without a merge.
   private func queueUpload(_ row: NodeRow, changeset: ZDCChangeset?) throws -> OperationRow {
     let earlier = try operations.operations(node: row.id)
     if !row.isUploaded, let signal = earlier.first(where: { $0.kind == .deliver }),
@@ -59,13 +60,18 @@ extension ZDCCloudTransaction {
       uuid: UUIDv7.make(atMs: now), zone: row.zone, kind: .putData, node: row.id, nodeUUID: row.uuid,
       nodeID: row.nodeID,
       createdMs: now)
-    operation.baseETag = lastUpload == nil ? row.content?.content.eTag : lastUpload?.baseETag
+    operation.baseETag = try lastUpload == nil ? versionOfApp(row) : lastUpload?.baseETag
     operation.changeset = changeset.map { [UInt8]($0.encoded) }
     let create = earlier.last { $0.kind == .create }
     try operations.insert(&operation, dependsOn: [create, lastUpload].compactMap { $0?.id })
     try askAgain(earlier)
     signalQueue(of: row.zone)
     return operation
+  }
+
+  private func versionOfApp(_ row: NodeRow) throws -> String? {
+    let marked = ZDCNodeComponents(rawValue: try transaction.downloadMarks.components(node: row.id))
+    return marked.contains(.data) ? nil : row.content?.content.eTag
   }
 
   /// Uploads for which the app had nothing are asked for again after the next change.

@@ -114,18 +114,20 @@ extension ZoneCommit.Fields {
   }
 
   /// Checks the operations whose places are fixed: a state begins a genesis, and one split stands before all puts and
-  /// deletes.
+  /// has no delete beside it, which could remove the mount or the nodes above it.
   package func checkOrderOfOperations() throws(ZDCSecurityError) {
-    var (splits, changes) = (0, 0)
+    var (splits, changes, deletes) = (0, 0, 0)
     for (index, operation) in operations.enumerated() {
       switch operation {
       case .genesisState: try require(seq == 0 && index == 0, .nonCanonicalEncoding)
       case .split:
         try require(splits == 0 && changes == 0, .nonCanonicalEncoding)
         splits += 1
-      case .put, .delete: changes += 1
+      case .put: changes += 1
+      case .delete: deletes += 1
       case .acl, .retireKey: break
       }
     }
+    try require(splits == 0 || deletes == 0, .nonCanonicalEncoding)
   }
 }

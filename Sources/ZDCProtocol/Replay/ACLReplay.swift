@@ -62,7 +62,11 @@ package enum ACLReplay {
     guard let writer = old.entry(for: fields.writer) else { throw ZDCSecurityError(.aclNotAuthorized) }
     if isSelfRemoval(fields, after: old) { return }
     try require(writer.permissions.contains(.share), .aclNotAuthorized)
-    for entry in fields.entries where old.entry(for: entry.user)?.permissions != entry.permissions {
+    var before = old.entries[...]
+    for entry in fields.entries {
+      // Both lists ascend by user.
+      before = before.drop { $0.user < entry.user }
+      if let first = before.first, first.user == entry.user, first.permissions == entry.permissions { continue }
       try require(writer.permissions.mayGive(entry.permissions), .aclNotAuthorized, node: nil)
     }
   }

@@ -75,7 +75,9 @@ package enum RecordRules {
     let fields = record.fields
     if replaced == nil {
       try require(fields.recordVersion == 1, .recordRollback, node: fields.node)
-      try checkJump(fields, after: RecordPin(recordVersion: 0, content: nil))
+      // Content that is moved or restored keeps its version, which a member may have raised.
+      let version = fields.content?.dataVersion ?? 0
+      try require(version <= Limits.firstDataVersion, .limitExceeded, node: fields.node)
     }
     if let previous { try check(record, after: RecordPin(previous)) }
   }
@@ -92,8 +94,16 @@ package enum RecordRules {
     // Existing content must remain, unchanged or newer. Otherwise its version could start over.
     guard let content = fields.content else { throw ZDCSecurityError(.recordRollback, node: fields.node) }
     let isSame = content == old
-    let isNewer = content.dataVersion > old.dataVersion && content.blobID != old.blobID
+    let isOther = content.blobID != old.blobID || isRestored(fields, after: pin)
+    let isNewer = content.dataVersion > old.dataVersion && isOther
     try require(isSame || isNewer, .recordRollback, node: fields.node)
+  }
+
+  /// Whether the record may restore the content of the pin, which other content had replaced in a version that the caller
+  /// has not seen.
+  private static func isRestored(_ fields: NodeRecord.Fields, after pin: RecordPin) -> Bool {
+    guard let content = fields.content, let old = pin.content, fields.prevRecord != pin.record else { return false }
+    return content.cipherLength == old.cipherLength && content.contentRoot == old.contentRoot
   }
 
   /// Limits the increase of versions. A version that no other version could follow would make its node unwritable. The

@@ -32,7 +32,8 @@ package struct StateList: Sendable, Hashable {
       let node = LogNode(
         node: try reader.read16(), parent: try reader.read16(), record: try reader.read32(), putSeq: 0,
         keyGen: try reader.readUInt32(), parentKeyGen: try reader.readUInt32())
-      try require(nodes.last.map { $0.node < node.node } ?? true, .nonCanonicalEncoding)
+      // The first node may not be zero, and the others are greater.
+      try require((nodes.last?.node ?? .zero) < node.node, .nonCanonicalEncoding)
       nodes.append(node)
     }
     self.nodes = nodes

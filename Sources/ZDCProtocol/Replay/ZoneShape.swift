@@ -34,6 +34,8 @@ struct ZoneShape {
   }
 
   mutating func put(_ put: ZoneOperation.Put, in state: inout some ZoneState) throws {
+    // Zero stands for the parent of the root: a node with that ID would be above the root and below it.
+    try require(put.node != .zero, .nonCanonicalEncoding)
     try touch(put.node)
     let old = try state.leaf(put.node)
     try checkKeyGen(put, old: old, in: state)

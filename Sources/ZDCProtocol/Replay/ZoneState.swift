@@ -17,6 +17,14 @@ package struct LogNode: Hashable, Sendable {
   }
 }
 
+extension ZoneOperation.Put {
+  /// Creates the operation that put the node.
+  package init(_ leaf: LogNode) {
+    self.init(
+      node: leaf.node, parent: leaf.parent, record: leaf.record, keyGen: leaf.keyGen, parentKeyGen: leaf.parentKeyGen)
+  }
+}
+
 /// The live nodes of a zone, as replay reads and changes them.
 ///
 /// Server and client implement it over their database inside one transaction; tests use a dictionary. Replay calls

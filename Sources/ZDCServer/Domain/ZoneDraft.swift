@@ -57,7 +57,7 @@ struct ZoneDraft: ZoneState {
     let replaced = old == nil ? nil : snapshot.node(leaf.node)
     let previous = try replaced.flatMap(contents.record).map { try NodeRecord($0.bytes) }
     let fields = part.commit.fields
-    try RecordRules.check(record, put: ZoneOperation.Put(record), zone: fields.zone, replaced: old, previous: previous)
+    try RecordRules.check(record, put: ZoneOperation.Put(leaf), zone: fields.zone, replaced: old, previous: previous)
     try RecordRules.check(record, commit: fields, acl: acl)
     try RecordRules.check(record, permissions: permissions)
     try checkSplitRoot(record, previous: previous)
@@ -112,7 +112,7 @@ struct ZoneDraft: ZoneState {
     let put = parents.flatMap { parent in
       (putBelow[parent] ?? []).filter { changed[$0]??.parent == parent }
     }
-    return stored.filter { changed[$0] == nil } + put
+    return stored.filter { changed[$0] == nil && $0 != splitOff?.top } + put
   }
 }
 

@@ -199,6 +199,27 @@ struct ZoneMoveInterruptionTests {
     }
   }
 
+  /// - a device restores an earlier content, and before that is sent, another one shares the node
+  /// => the branch is followed, and the journal says that the server has no such content there
+  @Test func aNodeWithRestoredContentIsSharedByAnotherDevice() async throws {
+    try await TestWorld.run { world in
+      let moving = try await Moving(world)
+      let (alice, second) = (moving.alice, try await world.device("second"))
+      try await alice.edit("/folder", "newer")
+      try await TestWorld.settle([alice, second])
+      try await Self.restoreEarlier("/folder", second)
+      try await alice.share("/folder", with: moving.bob)
+      try await alice.sync()
+      #expect(try await second.sync().frozenZones.isEmpty)
+      try await moving.expectEqual(second)
+      for device in [alice, second] {
+        #expect(try await device.content(of: "/folder")?.data == Data("newer".utf8), "\(device.name)")
+      }
+      let journal = try await second.write { _, cloud in cloud.mergeJournal() }
+      #expect(journal.map(\.kind) == [.cloudWon])
+    }
+  }
+
   private static func restoreEarlier(_ path: String, _ device: TestDevice) async throws {
     let (node, user) = (try await device.node(path), try device.localUserID)
     let versions = try await device.syncManager.versions(ofNodeID: node.uuid, localUserID: user)

@@ -114,6 +114,8 @@ extension VectorCases {
     try refuse("member", "a member who may share splits", .splitNeedsOwner, whole, by: split.parent.bob)
     try refuse("late", "a split after a put", .nonCanonicalEncoding, whole.reversed())
     try refuse("twice", "two splits in a commit", .nonCanonicalEncoding, [whole[0], whole[0], whole[1]])
+    let mount = ZoneOperation.delete(node: FrozenSplit.mount, record: RecordHash(7, 0, 0, 0), liveDescendants: 0)
+    try refuse("delete", "a delete beside a split", .nonCanonicalEncoding, whole + [mount])
     try refuse("count", "a node too many", .splitMismatch, split.operations(count: 4))
     try refuse("limit", "more nodes than a split may move", .limitExceeded, split.operations(count: 1_000_001))
     try refuse("no-mount", "nothing is put where the branch was", .splitMismatch, [whole[0]])

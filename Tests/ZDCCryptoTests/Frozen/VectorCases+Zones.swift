@@ -171,6 +171,12 @@ extension VectorCases {
     add(
       "log-orphan", "log", "a put below a node that is not there", expect: .objectMissing,
       members([genesis, Step(commit: try commit(1, after: home.commit, [orphan]).bytes)]))
+    let zero = ZoneOperation.put(
+      ZoneOperation.Put(
+        node: .zero, parent: home.zone.root, record: RecordHash(1, 0, 0, 0), keyGen: 1, parentKeyGen: 1))
+    add(
+      "log-zero", "log", "a node with the ID that stands for the parent of the root", expect: .nonCanonicalEncoding,
+      members([genesis, Step(commit: try commit(1, after: home.commit, [zero]).bytes)]))
     let count = ZoneOperation.delete(node: NodeID(high: 1, low: 1), record: RecordHash(1, 0, 0, 0), liveDescendants: 7)
     add(
       "log-delete-count", "log", "a delete that counts wrongly", expect: .moveMismatch,
