@@ -1,6 +1,7 @@
 import Testing
 import ZDCProtocol
-import ZDCServer
+
+@testable import ZDCServer
 
 @Suite struct DeviceLinkRouteTests {
   private static let key = randomBytes(IdentityLink.encPubBytes)
@@ -54,5 +55,23 @@ import ZDCServer
       #expect(try await server.send(.GET, Self.path(ids[0], Routes.deviceLinkAnswer)).status == 404)
       _ = try await server.send(.PUT, Self.path(.random()), body: Self.key).expect(204)
     }
+  }
+  /// - A host with 128 addresses has as many links as all may have, and a device of another address asks
+  /// => the oldest link of the host makes room; an address of the host is refused
+  /// - Each address has one link, the other device too
+  /// => the device cannot ask for a second one
+  @Test func manyAddressesKeepNoDeviceOut() throws {
+    var links = DeviceLinks()
+    let ids = (0..<1_024).map { _ in DeviceLinkID.random() }
+    for (index, id) in ids.enumerated() {
+      try links.offer(Self.key, as: id, from: "host \(index / 8)", now: UInt64(index))
+    }
+    #expect(throws: ServerError.self) { try links.offer(Self.key, as: .random(), from: "host 0", now: 2_000) }
+    let id = DeviceLinkID.random()
+    try links.offer(Self.key, as: id, from: "other", now: 2_000)
+    #expect(links.link(id, now: 2_000) != nil && links.link(ids[0], now: 2_000) == nil)
+    #expect(ids.dropFirst().allSatisfy { links.link($0, now: 2_000) != nil })
+    #expect(try DeviceLinks.mustMakeRoom(all: 1_024, ofParty: 0, largest: 1))
+    #expect(throws: ServerError.self) { try DeviceLinks.mustMakeRoom(all: 1_024, ofParty: 1, largest: 1) }
   }
 }

@@ -245,6 +245,26 @@ struct SharedServerTests {
     }
   }
 
+  /// - 128 addresses have as many links as all may have, and a device of another address asks
+  /// => the oldest of their links makes room; one of these addresses is refused
+  @Test func manyAddressesKeepNoDeviceOut() async throws {
+    try await TestServerPair.run { pair in
+      let database = try PostgresConnection(pair.url)
+      try database.run(
+        """
+        INSERT INTO device_links(id, key, expires_ms, party)
+        SELECT decode(lpad(to_hex(n), 32, '0'), 'hex'), ''::bytea, 10000 + n, 'host ' || n / 8
+        FROM generate_series(0, 1023) AS s(n)
+        """)
+      let (links, id) = (SharedLinks(database), DeviceLinkID.random())
+      #expect(throws: ServerError.self) { try links.offer([1], as: .random(), from: "host 0", now: 1) }
+      try links.offer([1], as: id, from: "other", now: 1)
+      #expect(try links.link(id, now: 1) != nil)
+      let left = try database.all("SELECT expires_ms FROM device_links WHERE party <> 'other' ORDER BY 1") { $0.int(0) }
+      #expect(left == Array(10_001...11_023))
+    }
+  }
+
   /// - A new device waits at one server, and a device of the account answers at the other
   /// => the new device gets the answer
   @Test func aDeviceLinkIsAnsweredAtTheOtherServer() async throws {

@@ -24,7 +24,12 @@ package struct DeviceLinks {
   mutating func offer(_ key: [UInt8], as id: DeviceLinkID, from party: String, now: UInt64) throws {
     if let known = link(id, now: now) { return try Self.check(key, known) }
     rows = rows.filter { $0.value.expiresMs > now }
-    try Self.checkRoom(all: rows.count, ofParty: rows.values.count { $0.party == party })
+    let counts = Dictionary(rows.values.map { ($0.party, 1) }, uniquingKeysWith: +)
+    let largest = counts.values.max() ?? 0
+    if try Self.mustMakeRoom(all: rows.count, ofParty: counts[party, default: 0], largest: largest) {
+      let gone = rows.filter { counts[$0.value.party] == largest }.min { $0.value.expiresMs < $1.value.expiresMs }
+      if let gone { rows[gone.key] = nil }
+    }
     rows[id] = DeviceLinkRow(key: key, expiresMs: now + Limits.deviceLinkMs, party: party)
   }
 
@@ -40,11 +45,17 @@ package struct DeviceLinks {
     guard known.key == key else { throw ServerError(.conflict, "another device has this link") }
   }
 
-  package static func checkRoom(all: Int, ofParty: Int) throws {
-    guard all < most, ofParty < mostPerParty else {
+  /// Returns whether the oldest link of the addresses with the most must go, to make room for a new one. Otherwise a host
+  /// with many addresses could keep all others out.
+  ///
+  /// - Parameter largest: the largest number of links of one address.
+  /// - Throws: `tooManyRequests` if the new one's own address has as many as any.
+  package static func mustMakeRoom(all: Int, ofParty: Int, largest: Int) throws -> Bool {
+    guard ofParty < mostPerParty, all < most || ofParty < largest else {
       throw ServerError(
         .tooManyRequests, "too many devices ask to be linked", retryable: true, retryAfterMs: Limits.deviceLinkMs)
     }
+    return all >= most
   }
 
   package static func checkAnswer(_ sealed: [UInt8], _ row: DeviceLinkRow?) throws {

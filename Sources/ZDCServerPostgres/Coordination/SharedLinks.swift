@@ -23,14 +23,29 @@ struct SharedLinks {
     db.enqueue(PostgresCoordination.removal(from: "device_links"), .ms(now))
     if let known = try link(id, now: now) { return try DeviceLinks.check(key, known) }
     let open = try db.first(
-      "SELECT count(*), count(*) FILTER (WHERE party = $1) FROM device_links", .text(party)
-    ) { (all: Int($0.int(0)), ofParty: Int($0.int(1))) }
-    try DeviceLinks.checkRoom(all: open?.all ?? 0, ofParty: open?.ofParty ?? 0)
+      """
+      SELECT coalesce(sum(n), 0)::int8, coalesce(sum(n) FILTER (WHERE party = $1), 0)::int8, coalesce(max(n), 0)
+      FROM (\(Self.counts)) c
+      """, .text(party)
+    ) { (all: Int($0.int(0)), ofParty: Int($0.int(1)), largest: Int($0.int(2))) }
+    let (all, ofParty, largest) = open ?? (0, 0, 0)
+    if try DeviceLinks.mustMakeRoom(all: all, ofParty: ofParty, largest: largest) { removeOne() }
     try db.run(
       """
       INSERT INTO device_links(id, key, expires_ms, party) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING
       """, .id(id), .bytes(key), .ms(now + Limits.deviceLinkMs), .text(party))
     if let stored = try link(id, now: now) { try DeviceLinks.check(key, stored) }
+  }
+
+  private static let counts = "SELECT party, count(*) AS n FROM device_links GROUP BY party"
+
+  private func removeOne() {
+    db.enqueue(
+      """
+      DELETE FROM device_links WHERE id = (
+        SELECT l.id FROM device_links l JOIN (\(Self.counts)) c ON c.party = l.party
+        ORDER BY c.n DESC, l.expires_ms, l.id LIMIT 1)
+      """)
   }
 
   func answer(_ id: DeviceLinkID, with sealed: [UInt8], now: UInt64) throws {
