@@ -11,7 +11,9 @@ extension ZDCDownloadManager {
   ///
   /// While the server is unreachable the stream waits, and then resumes automatically. Store the content of a node and
   /// remove its mark in one transaction. A node that is still marked is delivered again at the next launch, or when it
-  /// has a newer version. One whose mark was removed and that is marked again is delivered again at once. Failed downloads are retried when the server is reachable again, and after each pull.
+  /// has a newer version. One whose mark was removed and that is marked again is delivered again at once. Failed downloads
+  /// are retried when the server is reachable again, and after each pull. Content with which the connection breaks again
+  /// and again fails, does not hold up the rest, and is retried after growing pauses.
   ///
   /// ```swift
   /// for try await download in manager.downloadMarkedContents(forLocalUserID: user.uuid) {
@@ -78,6 +80,15 @@ private actor MarkedDownloads {
   /// The occasion at which the round began.
   private var occasion = 0
   private var round: BulkDownload?
+  /// The nodes that ``round`` downloads, and those that follow. A broken connection halves a group.
+  private var group: [ZDCNode] = []
+  private var groups: [[ZDCNode]] = []
+  /// Nodes whose download was alone when its connection broke, and how often. They come last in the next round.
+  private var broken: [String: (node: Marked, times: Int)] = [:]
+  /// The number of consecutive broken connections of single downloads.
+  private var breaksInRow = 0
+  /// At this number, the content of one node is at fault, and for ``breaksInRow`` rather the network.
+  private static let mostBreaks = 3
   /// Opened before the marks are read, so that no hint is missed.
   private var hints: AsyncStream<Void>?
   private var backoff = Backoff()
@@ -102,7 +113,11 @@ private actor MarkedDownloads {
       do {
         let downloads = try await nextOfRound(limit)
         if !downloads.isEmpty { return downloads }
+        if broken.keys.contains(where: isWanted) { await waitForNextAttempt() }
         if try await !beginRound() { await wait(pauseMs: nil) }
+      } catch let error as TransportError where error.code == .cut && breaksInRow < Self.mostBreaks {
+        guard !Task.isCancelled else { throw error }
+        if let failed = split(after: error) { return [failed] }
       } catch let error as TransportError {
         try await pause(after: error, atLeastMs: 0)
       } catch let error as ServerError where error.retryable {
@@ -115,23 +130,61 @@ private actor MarkedDownloads {
 
   private func pause(after error: any Error, atLeastMs: UInt64) async throws {
     guard !Task.isCancelled else { throw error }
-    round = nil
+    (round, group, groups) = (nil, [], [])
+    breaksInRow = 0
+    await waitForNextAttempt(atLeastMs: atLeastMs)
+  }
+
+  private func waitForNextAttempt(atLeastMs: UInt64 = 0) async {
     await wait(pauseMs: backoff.next(random: .random(in: 0.5..<1), atLeast: atLeastMs))
   }
 
   private func nextOfRound(_ limit: Int) async throws -> [ZDCContentDownload] {
-    guard let downloads = try await round?.next(atMost: limit), !downloads.isEmpty else {
-      round = nil
-      return []
+    while let round {
+      let downloads = try await round.next(atMost: limit)
+      if !downloads.isEmpty {
+        backoff.reset()
+        breaksInRow = 0
+        downloads.forEach(note)
+        return downloads
+      }
+      beginGroup()
     }
-    backoff.reset()
-    downloads.forEach(note)
-    return downloads
+    return []
+  }
+
+  private func beginGroup() {
+    group = groups.popLast() ?? []
+    round = group.isEmpty ? nil : BulkDownload(manager: manager, nodes: group)
+  }
+
+  /// Halves the rest of the group after its connection broke. Content that the server cannot deliver cuts off the
+  /// answer for all nodes of a request; it must not keep the others from the reader.
+  ///
+  /// - Returns: The failed download of a single node, once.
+  private func split(after error: TransportError) -> ZDCContentDownload? {
+    let nodes = group.filter { isWanted($0.uuid) }
+    if nodes.count > 1 {
+      groups.append(Array(nodes[(nodes.count / 2)...]))
+      groups.append(Array(nodes[..<(nodes.count / 2)]))
+    }
+    beginGroup()
+    guard nodes.count == 1, let node = nodes.first, let marked = wanted[node.uuid] else { return nil }
+    breaksInRow += 1
+    let times = (broken[node.uuid]?.times ?? 0) + 1
+    broken[node.uuid] = (marked, times)
+    return times == Self.mostBreaks ? ZDCContentDownload(node: node, content: .failure(error)) : nil
+  }
+
+  /// Whether the node was not delivered in this round.
+  private func isWanted(_ uuid: String) -> Bool {
+    wanted[uuid] != nil && given[uuid] == nil && failed[uuid]?.occasion != occasion
   }
 
   private func note(_ download: ZDCContentDownload) {
     let uuid = download.node.uuid
     guard let node = wanted[uuid] else { return }
+    broken[uuid] = nil
     if case .failure(let error) = download.content, !ZDCDownloadManager.isPermanent(error) {
       failed[uuid] = (node, occasion)
     } else {
@@ -148,12 +201,12 @@ private actor MarkedDownloads {
     let marked = Dictionary(uniqueKeysWithValues: nodes.map { ($0.node.uuid, Marked($0.node, $0.request)) })
     given = given.filter { marked[$0.key] == $0.value }
     failed = failed.filter { marked[$0.key] == $0.value.node }
-    wanted = marked.filter { uuid, node in
-      node.eTag != nil && given[uuid] == nil && failed[uuid]?.occasion != occasion
-    }
-    guard !wanted.isEmpty else { return false }
-    round = BulkDownload(manager: manager, nodes: nodes.map(\.node).filter { wanted[$0.uuid] != nil })
-    return true
+    broken = broken.filter { marked[$0.key] == $0.value.node }
+    wanted = marked.filter { $0.value.eTag != nil }
+    let next = nodes.map(\.node).filter { isWanted($0.uuid) }
+    groups = [next.filter { broken[$0.uuid] != nil }, next.filter { broken[$0.uuid] == nil }].filter { !$0.isEmpty }
+    beginGroup()
+    return round != nil
   }
 
   private func markedNodes() async throws -> [(node: ZDCNode, request: Int64)] {

@@ -156,6 +156,67 @@ import ZeroDarkCloudTesting
     }
   }
 
+  /// - each connection breaks that fetches more than two nodes at a time
+  /// => they are fetched in smaller requests
+  @Test func nodesThatBreakTheConnectionTogether_areDownloadedInSmallerRequests() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      for number in 1...5 { try await a.create("/\(number)", "\(number)") }
+      try await a.sync()
+      try await b.pull()
+      let contents = "/v1/trees/{treeID}/zones/{zoneRoot}/contents"
+      let manager = try #require(try b.zdc.downloadManager)
+      for try await _ in manager.downloadContents(of: [try await b.node("/1"), try await b.node("/2")]) {}
+      let most = try #require(b.network.requests.last { $0.route.description == "POST \(contents)" }).bytesSent
+      let network = b.network
+      network.fail(
+        .before { if (network.requests.last?.bytesSent ?? 0) > most { throw TransportError(.cut) } }, "POST", contents,
+        times: 1_000)
+      try await Self.mark(b, "/1", "/2", "/3", "/4", "/5")
+      let seen = Seen()
+      let reading = try Self.read(b, into: seen)
+      try await Self.waitUntilNothingIsMarked(b)
+      reading.cancel()
+      _ = await reading.result
+      #expect(seen.lines.sorted() == ["1", "2", "3", "4", "5"])
+    }
+  }
+
+  /// - the server breaks the connection whenever the large content of one node is fetched
+  /// => the other content arrives, and the app learns of the failure once
+  @Test func contentThatBreaksEachConnection_fails_andTheRestArrives() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      try await a.create("/large", TestContent(data: EndToEndTests.bytes(200_000, seed: 1)))
+      try await a.create("/small", "1")
+      try await a.sync()
+      try await b.pull()
+      try await Self.mark(b, "/large", "/small")
+      b.network.fail(
+        .cutResponse(afterBytes: 0), "GET", "/v1/trees/{treeID}/nodes/{nodeID}/blobs/{blobID}", times: 1_000)
+      let manager = try #require(try b.zdc.downloadManager)
+      var downloads = manager.downloadMarkedContents(forLocalUserID: try b.localUserID).makeAsyncIterator()
+      let names = [try await b.node("/large").uuid: "large", try await b.node("/small").uuid: "small"]
+      var results: [String] = []
+      for _ in 0..<3 {
+        let download = try #require(try await downloads.next())
+        let name = try #require(names[download.node.uuid])
+        switch download.content {
+        case .success(let content):
+          results.append(name)
+          if case .file(let file) = content { try FileManager.default.removeItem(at: file.fileURL) }
+        case .failure(let error):
+          results.append("\(name) failed")
+          #expect((error as? TransportError)?.code == .cut)
+          b.network.restoreNetwork()
+        }
+      }
+      #expect(results == ["small", "large failed", "large"])
+    }
+  }
+
   /// - the process ends while a node is marked
   /// => the next process downloads it
   @Test func remainingMarks_areDownloadedAtTheNextLaunch() async throws {
