@@ -27,16 +27,19 @@ package final class LocalFile: Sendable {
     try LocalFile(open(url.path, O_RDONLY | O_CLOEXEC))
   }
 
-  /// Opens a file to continue writing it, or creates it. Returns nil if another transfer holds it or has finished it.
+  /// Opens a file to continue writing it, or creates it. Returns nil if another transfer holds it or has finished it, and
+  /// for anything that this user's transfers have not made: in a folder that others can write, a file that waits for
+  /// cleartext under a known name would belong to them.
   package static func resume(_ url: URL) throws -> LocalFile? {
-    let file = try LocalFile(open(url.path, O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0o600))
+    let file = try LocalFile(open(url.path, O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600))
     guard flock(file.descriptor, LOCK_EX | LOCK_NB) == 0 else { return nil }
     // The other transfer finished and renamed the file between the two calls: the file is a result now.
     var (own, named) = (stat(), stat())
     guard fstat(file.descriptor, &own) == 0, lstat(url.path, &named) == 0, own.st_ino == named.st_ino else {
       return nil
     }
-    return file
+    let isOwn = own.st_mode & S_IFMT == S_IFREG && own.st_uid == geteuid() && own.st_nlink == 1
+    return isOwn ? file : nil
   }
 
   deinit {

@@ -3,6 +3,14 @@ internal import ZDCCrypto
 internal import ZDCProtocol
 package import ZDCSupport
 
+#if canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#elseif canImport(Darwin)
+  internal import Darwin
+#endif
+
 /// The source of an upload's bytes: memory, or a file that is read in slices, sealed or not.
 package enum ContentSource: Sendable {
   case memory([UInt8])
@@ -45,7 +53,7 @@ package enum ContentSource: Sendable {
     case .file(let file):
       facts.append(UInt8(2))
       facts.append32(Array(file.url.path.utf8))
-      facts.append(file.modified?.timeIntervalSince1970.bitPattern ?? 0)
+      facts.append(file.modified.timeIntervalSince1970.bitPattern)
       facts.append(file.number)
     case .cryptoFile(let file):
       facts.append(UInt8(3))
@@ -90,19 +98,24 @@ package enum ContentSource: Sendable {
 package struct FileSource: Sendable, Equatable {
   package let url: URL
   package let size: UInt64
-  package let modified: Date?
+  package let modified: Date
   /// The file system's number. A file that replaced another one has a different number.
   package let number: UInt64
 
+  /// Follows a link, as reading does.
   package init(url: URL) throws(ZDCError) {
-    let attributes: [FileAttributeKey: Any]
-    do {
-      attributes = try FileManager.default.attributesOfItem(atPath: url.path)
-    } catch { throw ZDCError(.fileFailure, underlying: error) }
-    guard let size = attributes[.size] as? NSNumber else { throw ZDCError(.fileFailure) }
+    var info = stat()
+    guard stat(url.path, &info) == 0 else { throw LocalFile.failure() }
+    // Reading a pipe would wait for a writer.
+    guard info.st_mode & S_IFMT == S_IFREG else { throw ZDCError(.fileFailure, detail: "not a regular file") }
     self.url = url
-    self.size = size.uint64Value
-    modified = attributes[.modificationDate] as? Date
-    number = (attributes[.systemFileNumber] as? NSNumber)?.uint64Value ?? 0
+    size = UInt64(max(0, info.st_size))
+    #if canImport(Darwin)
+      let time = info.st_mtimespec
+    #else
+      let time = info.st_mtim
+    #endif
+    modified = Date(timeIntervalSince1970: Double(time.tv_sec) + Double(time.tv_nsec) / 1e9)
+    number = UInt64(info.st_ino)
   }
 }

@@ -5,6 +5,14 @@ import ZDCProtocol
 @testable import ZDCTransfers
 @testable import ZeroDarkCloud
 
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
 @Suite struct FileConversionTests {
   private let folder: URL
 
@@ -241,6 +249,35 @@ import ZDCProtocol
       #expect(wrong?.code == .fileModifiedDuringRead)
     }
     #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["clear"])
+    try end()
+  }
+
+  @Test func aLinkToAFile_isThatFile() throws {
+    let data = Data(pattern(1_000))
+    try data.write(to: url("clear"))
+    try FileManager.default.createSymbolicLink(at: url("link"), withDestinationURL: url("clear"))
+    let file = try ZDCFileConversion.encryptCleartextFile(url("link"), toCacheFile: url("cache"))
+    #expect(try ZDCFileConversion.decryptCryptoFile(intoMemory: file) == data)
+    try end()
+  }
+
+  @Test func aPipe_isNoContent() throws {
+    #expect(mkfifo(url("pipe").path, 0o600) == 0)
+    let error = #expect(throws: ZDCError.self) { try FileSource(url: url("pipe")) }
+    #expect(error?.code == .fileFailure)
+    try end()
+  }
+
+  /// A file under the name of an unfinished download may be another user's, or have another name elsewhere.
+  @Test func onlyAnOwnFile_isContinued() throws {
+    for name in ["linked", "others", "own"] { try Data([1]).write(to: url(name)) }
+    try FileManager.default.linkItem(at: url("linked"), to: url("again"))
+    #expect(mkfifo(url("pipe").path, 0o600) == 0)
+    var names = ["linked", "again", "pipe"]
+    // Only root can give a file away.
+    if chown(url("others").path, 1, 1) == 0 { names.append("others") }
+    for name in names { #expect(try LocalFile.resume(url(name)) == nil, "\(name)") }
+    for name in ["own", "new"] { #expect(try LocalFile.resume(url(name)) != nil, "\(name)") }
     try end()
   }
 
