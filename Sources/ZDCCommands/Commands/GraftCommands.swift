@@ -25,9 +25,8 @@ package enum GraftCommands {
     let opened = try OpenProfile.open(options)
     let user = try await opened.localUserID()
     let invite = try await opened.reader.read { transaction in
-      let cloud = try opened.cloud(transaction, user).cloud
-      guard let node = cloud.node(path: path) else { throw ZDCCloudError(.missingParent, path: path) }
-      return cloud.graftInvite(for: node)
+      let tree = try opened.cloud(transaction, user)
+      return try tree.cloud.graftInvite(for: tree.requireNode(at: path))
     }
     guard let invite else {
       throw CommandError(

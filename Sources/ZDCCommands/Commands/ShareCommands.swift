@@ -135,7 +135,7 @@ package enum ShareCommands {
   }
 
   private static func existing(_ path: ZDCTreesystemPath, _ cloud: ZDCCloudReadTransaction) throws -> ZDCNode {
-    guard let node = cloud.node(path: path) else { throw ZDCCloudError(.missingParent, path: path) }
+    guard let node = cloud.node(path: path) else { throw ReadableTree.notFound(path) }
     return node
   }
 

@@ -28,12 +28,14 @@ class ReadableTree {
   }
 
   final func requireNode(at path: ZDCTreesystemPath) throws -> ZDCNode {
-    guard let node = try node(at: path) else {
-      throw CommandError(
-        .noInput, "nodeNotFound", "\(ShownName.text(path.fullPath())): no such node in the tree",
-        hint: path.isTrunk ? "pull first: zdc sync" : "see what is there: zdc ls")
-    }
+    guard let node = try node(at: path) else { throw Self.notFound(path) }
     return node
+  }
+
+  static func notFound(_ path: ZDCTreesystemPath) -> CommandError {
+    CommandError(
+      .noInput, "nodeNotFound", "\(ShownName.text(path.fullPath())): no such node in the tree",
+      hint: path.isTrunk ? "pull first: zdc sync" : "see what is there: zdc ls")
   }
 
   /// Returns the children, sorted by the bytes of their names.
