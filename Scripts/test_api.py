@@ -35,7 +35,7 @@ from programs import MIB, ROOT, Device, Proxy, Server, check, end, failures, say
 
 SECONDS = 400  # far more than it takes
 SUCCEED = {"register", "login", "appendLink", "commit", "deliver", "putPart", "completeUpload", "records", "contents", "kept",
-           "zoneCommits", "content", "acceptZone", "events", "deviceLinkAnswer", "readMessages"}
+           "zoneCommits", "content", "acceptZone", "events", "deviceLinkAnswer", "deviceLinkNonce", "readMessages"}
 DOCUMENT = json.loads((ROOT / "docs/openapi.json").read_text())
 
 

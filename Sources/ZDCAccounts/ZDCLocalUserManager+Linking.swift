@@ -20,6 +20,9 @@ public struct ZDCDeviceLink: Sendable {
   public let expirationDate: Date
   let parsed: DeviceLinkCode
   let key: DecryptionKey
+  let nonce: DeviceLinkNonce
+  /// The answer that counts. The nonce is revealed after it, and another answer could be chosen with the nonce known.
+  let answer = Locked<DeviceLinkAnswer?>(nil)
   let users: ZDCLocalUserManager
 }
 
@@ -42,13 +45,13 @@ public struct ZDCLinkedAccount: Sendable {
 ///
 /// ```swift
 /// let request = try await session.localUserManager.linkRequest(code: scannedCode, for: user.uuid)
-/// show([request.digits])
+/// show([try await request.approve()])
 /// ```
 public struct ZDCLinkRequest: Sendable {
-  /// The six digits that the new device shows once it is approved.
-  public let digits: String
   let code: DeviceLinkCode
-  let publicKey: [UInt8]
+  let offer: DeviceLinkOffer
+  /// The sealed answer, once it is made. A link has one.
+  let sealed = Locked<[UInt8]?>(nil)
   let user: UserID
   let users: ZDCLocalUserManager
 }
@@ -71,11 +74,13 @@ extension ZDCLocalUserManager {
   /// - Throws: `ZDCServerError`; ``ZDCTransportError``; ``ZDCError`` with `cryptographyFailure`.
   public func startDeviceLink() async throws -> ZDCDeviceLink {
     let key = try translating { try DecryptionKey.random() }
-    let code = DeviceLinkCode(id: .random(), publicKey: key.publicKey)
+    let nonce = DeviceLinkNonce.random()
+    let offer = DeviceLinkOffer(publicKey: key.publicKey, nonce: nonce)
+    let code = DeviceLinkCode(id: .random(), offer: offer)
     _ = try await connection.info()
-    try await connection.offerDevice(key.publicKey, as: code.id)
+    try await connection.offerDevice(offer.bytes, as: code.id)
     return ZDCDeviceLink(
-      code: code.text, expirationDate: Date(ms: now() + Limits.deviceLinkMs), parsed: code, key: key,
+      code: code.text, expirationDate: Date(ms: now() + Limits.deviceLinkMs), parsed: code, key: key, nonce: nonce,
       users: self)
   }
 
@@ -86,7 +91,7 @@ extension ZDCLocalUserManager {
   ///
   /// ```swift
   /// let request = try await session.localUserManager.linkRequest(code: scannedCode, for: user.uuid)
-  /// if await userAgrees(request.digits) { try await request.approve() }
+  /// if await userAgrees("Add the device?") { show([try await request.approve()]) }
   /// ```
   ///
   /// - Parameters:
@@ -99,10 +104,9 @@ extension ZDCLocalUserManager {
     let user = try Self.userID(localUserID)
     let parsed = try Self.parse(code)
     let api = try await serverAPI(for: user)
-    let key = try await Self.whileOpen { try await api.offeredDevice(parsed.id) }
-    try parsed.check(key)
-    return ZDCLinkRequest(
-      digits: parsed.digits(publicKey: key, user: user), code: parsed, publicKey: key, user: user, users: self)
+    let offer = try DeviceLinkOffer(try await Self.whileOpen { try await api.offeredDevice(parsed.id) })
+    try parsed.check(offer)
+    return ZDCLinkRequest(code: parsed, offer: offer, user: user, users: self)
   }
 
   private static func parse(_ text: String) throws -> DeviceLinkCode {
@@ -124,17 +128,26 @@ extension ZDCLocalUserManager {
 extension ZDCDeviceLink {
   /// Waits until the other device has approved this one, and returns the account that it offers.
   ///
+  /// May be repeated after an error. The first answer that opens is the one that counts.
+  ///
   /// - Throws: ``ZDCError`` with `linkExpired`; `ZDCSecurityError` with `messageAuthFailed` if the server exchanged the
   ///   answer; `ZDCServerError`; ``ZDCTransportError``; `CancellationError`.
   public func account() async throws -> ZDCLinkedAccount {
-    while true {
-      try Task.checkCancellation()
-      let sealed = try await ZDCLocalUserManager.whileOpen { try await users.connection.deviceLinkAnswer(parsed.id) }
-      guard let sealed else { continue }
-      let answer = try DeviceLinkAnswer(opening: sealed, key: key, code: parsed)
-      return ZDCLinkedAccount(
-        userID: answer.user.text, digits: parsed.digits(publicKey: key.publicKey, user: answer.user), answer: answer,
-        users: users)
+    let answer = try await firstAnswer()
+    try await ZDCLocalUserManager.whileOpen { try await users.connection.revealNonce(nonce, of: parsed.id) }
+    let offer = DeviceLinkOffer(publicKey: key.publicKey, nonce: nonce)
+    return ZDCLinkedAccount(
+      userID: answer.user.text, digits: parsed.digits(offer, nonce: nonce, user: answer.user), answer: answer,
+      users: users)
+  }
+
+  private func firstAnswer() async throws -> DeviceLinkAnswer {
+    if let known = answer.withLock({ $0 }) { return known }
+    let sealed = try await whileNil { try await users.connection.deviceLinkAnswer(parsed.id) }
+    let opened = try DeviceLinkAnswer(opening: sealed, key: key, code: parsed)
+    return answer.withLock { first in
+      first = first ?? opened
+      return first ?? opened
     }
   }
 }
@@ -155,20 +168,43 @@ extension ZDCLinkedAccount {
 extension ZDCLinkRequest {
   /// Gives the account to the device: its secret key, sealed to the device, and what this device knows of its history.
   ///
-  /// The device has full access from then on. May be repeated.
+  /// The device has full access from then on. The call waits until the device has received the account. May be repeated.
   ///
   /// ```swift
   /// let request = try await session.localUserManager.linkRequest(code: scannedCode, for: user.uuid)
-  /// show([request.digits])  // the new device shows the same digits after the approval
-  /// try await request.approve()
+  /// show([try await request.approve()])  // the new device shows the same digits
   /// ```
   ///
+  /// - Returns: Six digits. If the new device shows others, it was offered the account of another person: add it there only
+  ///   if they are the same.
   /// - Throws: ``ZDCError`` with `linkExpired`; `ZDCSecurityError` with `accessKeyChanged` if this device does not have
-  ///   the account's new words yet; `ZDCServerError`; ``ZDCTransportError``.
-  public func approve() async throws {
-    let sealed = try await users.linkAnswer(for: user).seal(to: publicKey, code: code)
+  ///   the account's new words yet, or `keyCommitmentMismatch` if the server exchanged the number that the digits are
+  ///   made with; `ZDCServerError`; ``ZDCTransportError``; `CancellationError`.
+  public func approve() async throws -> String {
+    let answer = try await firstAnswer()
     let api = try await users.serverAPI(for: user)
-    try await ZDCLocalUserManager.whileOpen { try await api.answerDevice(code.id, sealed) }
+    try await ZDCLocalUserManager.whileOpen { try await api.answerDevice(code.id, answer) }
+    let bytes = try await whileNil { try await api.deviceLinkNonce(code.id) }
+    guard let nonce = DeviceLinkNonce(bytes) else { throw ZDCSecurityError(.keyCommitmentMismatch) }
+    try offer.check(nonce)
+    return code.digits(offer, nonce: nonce, user: user)
+  }
+
+  private func firstAnswer() async throws -> [UInt8] {
+    if let known = sealed.withLock({ $0 }) { return known }
+    let made = try await users.linkAnswer(for: user).seal(to: offer, code: code)
+    return sealed.withLock { first in
+      first = first ?? made
+      return first ?? made
+    }
+  }
+}
+
+/// Asks the server until the other device has sent something, or the link has expired.
+private func whileNil<Value>(_ body: () async throws -> Value?) async throws -> Value {
+  while true {
+    try Task.checkCancellation()
+    if let value = try await ZDCLocalUserManager.whileOpen(body) { return value }
   }
 }
 

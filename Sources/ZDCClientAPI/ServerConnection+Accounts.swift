@@ -31,9 +31,15 @@ extension ServerConnection {
   }
 
   /// Sends `PUT /v1/device-links/{linkID}`. May be repeated.
-  package func offerDevice(_ publicKey: [UInt8], as id: DeviceLinkID) async throws {
+  package func offerDevice(_ offer: [UInt8], as id: DeviceLinkID) async throws {
     _ = try await answer(
-      to: .bytes(.put, Routes.path(Routes.deviceLink, id.text), publicKey), limit: Limits.jsonBytes)
+      to: .bytes(.put, Routes.path(Routes.deviceLink, id.text), offer), limit: Limits.jsonBytes)
+  }
+
+  /// Sends `PUT /v1/device-links/{linkID}/nonce`. May be repeated.
+  package func revealNonce(_ nonce: DeviceLinkNonce, of id: DeviceLinkID) async throws {
+    _ = try await answer(
+      to: .bytes(.put, Routes.path(Routes.deviceLinkNonce, id.text), nonce.bytes), limit: Limits.jsonBytes)
   }
 
   /// Waits for the answer to a link for as long as the server holds the request.

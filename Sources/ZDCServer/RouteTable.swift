@@ -19,11 +19,13 @@ enum RouteTable {
     Route(.get, Routes.sessions, .session, SessionRoutes.list),
     Route(.delete, Routes.sessionOfDevice, .session, SessionRoutes.removeDevice),
 
-    Route(.put, Routes.deviceLink, .limited, body: IdentityLink.encPubBytes, DeviceLinkRoutes.offer),
+    Route(.put, Routes.deviceLink, .limited, body: DeviceLinkOffer.byteCount, DeviceLinkRoutes.offer),
     Route(.get, Routes.deviceLink, .session, DeviceLinkRoutes.offered),
     Route(
       .put, Routes.deviceLinkAnswer, .session, body: Limits.deviceLinkAnswerBytes, DeviceLinkRoutes.answer),
-    Route(.get, Routes.deviceLinkAnswer, .limited, DeviceLinkRoutes.wait),
+    Route(.get, Routes.deviceLinkAnswer, .limited, DeviceLinkRoutes.answered),
+    Route(.put, Routes.deviceLinkNonce, .limited, body: 32, DeviceLinkRoutes.reveal),
+    Route(.get, Routes.deviceLinkNonce, .session, DeviceLinkRoutes.revealed),
 
     Route(.get, Routes.keyring, .session, AccountRoutes.keyring),
     Route(.post, Routes.links, .session, body: 2 * (Limits.linkBytes + Limits.keyringBytes), AccountRoutes.appendLink),

@@ -152,6 +152,7 @@ enum PostgresSchema {
     DELETE FROM blobs b USING blobs f WHERE f.blob_id = b.blob_id AND f.state < 2 AND b.state < 2 AND f.id < b.id;
     CREATE UNIQUE INDEX uploads_by_id ON blobs(blob_id) WHERE state < 2
     """,
+    "ALTER TABLE device_links ADD COLUMN nonce bytea",
   ]
 }
 

@@ -21,7 +21,7 @@ struct DeviceLinkTests {
     let link = try await users(device).startDeviceLink()
     async let account = link.account()
     let request = try await users(a).linkRequest(code: link.code, for: a.localUserID)
-    try await request.approve()
+    let digits = try await request.approve()
     let offered = try await account
     #expect(offered.digits == request.digits && offered.digits.count == 6)
     #expect(offered.userID == (try a.localUserID))
@@ -56,7 +56,8 @@ struct DeviceLinkTests {
       if isKey { a.network.fail(.corruptResponse(byteAt: 600), "GET", Routes.deviceLink) }
       b.network.fail(.corruptResponse(byteAt: -1), "GET", Routes.deviceLinkAnswer)
       let error = await #expect(throws: ZDCSecurityError.self) {
-        try await Self.users(a).linkRequest(code: link.code, for: a.localUserID).approve()
+        let request = try await Self.users(a).linkRequest(code: link.code, for: a.localUserID)
+        async let digits = request.approve()
         _ = try await link.account()
       }
       #expect(error?.code == (isKey ? .keyCommitmentMismatch : .messageAuthFailed))
@@ -64,6 +65,58 @@ struct DeviceLinkTests {
   }
 
   @Test("a code is taken only as it stands, and not from a web address")
+  /// - the server has revealed nonces of its own, to both devices
+  @Test func theServerCannotChooseTheNonce() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await Self.emptyDevice(world)
+      let link = try await Self.users(b).startDeviceLink()
+      let request = try await Self.users(a).linkRequest(code: link.code, for: a.localUserID)
+      a.network.fail(.corruptResponse(byteAt: 3), "GET", Routes.deviceLinkNonce)
+      async let account = link.account()
+      let error = await #expect(throws: ZDCSecurityError.self) { try await request.approve() }
+      #expect(error?.code == .keyCommitmentMismatch)
+      _ = try await account
+    }
+  }
+
+  /// - another person has seen the code, and gives the new device their account; they get the nonce, and the device's request
+  ///   fails
+  /// => the device asks for no other answer: with the nonce, a server could choose one that gives the right digits
+  @Test func theFirstAnswerCounts() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let other = try await world.device("other", account: "other")
+      let b = try await Self.emptyDevice(world)
+      let link = try await Self.users(b).startDeviceLink()
+      b.network.fail(.loseResponse, "PUT", Routes.deviceLinkNonce)
+      async let given = Self.users(other).linkRequest(code: link.code, for: other.localUserID).approve()
+      await #expect(throws: (any Error).self) { try await link.account() }
+      let digits = try await given
+      let requests = b.network.count("GET", Routes.deviceLinkAnswer)
+      let request = try await Self.users(a).linkRequest(code: link.code, for: a.localUserID)
+      await #expect(throws: ServerError.self) { try await request.approve() }
+      let account = try await link.account()
+      #expect(account.userID == (try other.localUserID) && account.digits == digits)
+      #expect(b.network.count("GET", Routes.deviceLinkAnswer) == requests)
+    }
+  }
+
+  /// - the answer of the server to the approval is lost, and the user approves again
+  @Test func anApprovalMayBeRepeated() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await Self.emptyDevice(world)
+      let link = try await Self.users(b).startDeviceLink()
+      let request = try await Self.users(a).linkRequest(code: link.code, for: a.localUserID)
+      a.network.fail(.loseResponse, "PUT", Routes.deviceLinkAnswer)
+      await #expect(throws: (any Error).self) { try await request.approve() }
+      async let account = link.account()
+      let digits = try await request.approve()
+      #expect(try await account.digits == digits)
+    }
+  }
+
   func codes() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -91,7 +144,7 @@ struct DeviceLinkTests {
       let request = try await Self.users(a).linkRequest(code: link.code, for: a.localUserID)
       world.clock.advance(by: .seconds(601))
       let steps: [@Sendable () async throws -> Void] = [
-        { try await request.approve() }, { _ = try await link.account() },
+        { _ = try await request.approve() }, { _ = try await link.account() },
         { _ = try await Self.users(a).linkRequest(code: link.code, for: a.localUserID) },
       ]
       for step in steps {

@@ -8,12 +8,15 @@ extension NetworkExercise {
   /// A device offers its key, and gets an answer.
   static let link: Job = { _, device in
     let api = try await device.api
-    let (id, key) = (DeviceLinkID.random(), try DecryptionKey.random().publicKey)
-    try await api.connection.offerDevice(key, as: id)
+    let (id, nonce) = (DeviceLinkID.random(), DeviceLinkNonce.random())
+    let offer = DeviceLinkOffer(publicKey: try DecryptionKey.random().publicKey, nonce: nonce).bytes
+    try await api.connection.offerDevice(offer, as: id)
     let offered = try await api.offeredDevice(id)
     try await api.answerDevice(id, [1, 2, 3])
     let answer = try await api.connection.deviceLinkAnswer(id)
-    return "\(offered == key) \(answer == [1, 2, 3])"
+    try await api.connection.revealNonce(nonce, of: id)
+    let revealed = try await api.deviceLinkNonce(id)
+    return "\(offered == offer) \(answer == [1, 2, 3]) \(revealed == nonce.bytes)"
   }
 
   static let pages: Job = { _, device in

@@ -126,7 +126,8 @@ final class NetworkExercise: Sendable {
       return "\(try await device.api.zones(since: nil).zones.count)"
     },
     "PUT \(Routes.deviceLink)": link, "GET \(Routes.deviceLink)": link, "PUT \(Routes.deviceLinkAnswer)": link,
-    "GET \(Routes.deviceLinkAnswer)": link, "POST \(Routes.zonePages)": pages,
+    "GET \(Routes.deviceLinkAnswer)": link, "PUT \(Routes.deviceLinkNonce)": link,
+    "GET \(Routes.deviceLinkNonce)": link, "POST \(Routes.zonePages)": pages,
     "PUT \(Routes.membership)": membership, "DELETE \(Routes.membership)": membership,
     "POST \(Routes.messages)": mailbox, "GET \(Routes.inbox)": mailbox, "POST \(Routes.inboxEnvelopes)": mailbox,
     "DELETE \(Routes.inboxMessage)": mailbox, "PUT \(Routes.sender)": mailbox, "DELETE \(Routes.sender)": mailbox,

@@ -5,12 +5,14 @@ import ZDCProtocol
 
 @Suite struct DeviceLinkTests {
   private let key: DecryptionKey
+  private let offer: DeviceLinkOffer
   private let code: DeviceLinkCode
   private let answer: DeviceLinkAnswer
 
   init() throws {
     key = try DecryptionKey.random()
-    code = DeviceLinkCode(id: .random(), publicKey: key.publicKey)
+    offer = DeviceLinkOffer(publicKey: key.publicKey, nonce: DeviceLinkNonce(1, 2, 3, 4))
+    code = DeviceLinkCode(id: .random(), offer: offer)
     let head = VerifiedHead(
       zone: ZoneID(tree: Bytes32(labelledHash: "a"), root: .random()), seq: 7,
       hash: Bytes32(labelledHash: "b"))
@@ -20,14 +22,14 @@ import ZDCProtocol
   }
 
   @Test func aSealedAnswerOpensAsItWas() throws {
-    let sealed = try answer.seal(to: key.publicKey, code: code)
+    let sealed = try answer.seal(to: offer, code: code)
     #expect(try DeviceLinkAnswer(opening: sealed, key: key, code: code) == answer)
     #expect(DeviceLinkCode(code.text) == code)
   }
 
   @Test func anAnswerOpensOnlyWithTheKeyAndForTheCode() throws {
-    let sealed = try answer.seal(to: key.publicKey, code: code)
-    let other = DeviceLinkCode(id: .random(), publicKey: key.publicKey)
+    let sealed = try answer.seal(to: offer, code: code)
+    let other = DeviceLinkCode(id: .random(), offer: offer)
     let stranger = try DecryptionKey.random()
     #expect(throws: ZDCSecurityError(.messageAuthFailed)) {
       try DeviceLinkAnswer(opening: sealed, key: key, code: other)
@@ -35,7 +37,12 @@ import ZDCProtocol
     #expect(throws: ZDCSecurityError(.messageAuthFailed)) {
       try DeviceLinkAnswer(opening: sealed, key: stranger, code: code)
     }
-    #expect(throws: ZDCSecurityError(.keyCommitmentMismatch)) { try answer.seal(to: stranger.publicKey, code: code) }
+    for other in [
+      DeviceLinkOffer(publicKey: stranger.publicKey, nonce: DeviceLinkNonce(1, 2, 3, 4)),
+      DeviceLinkOffer(publicKey: key.publicKey, nonce: DeviceLinkNonce(1, 2, 3, 5)),
+    ] {
+      #expect(throws: ZDCSecurityError(.keyCommitmentMismatch)) { try answer.seal(to: other, code: code) }
+    }
     for place in stride(from: 0, to: sealed.count, by: 97) {
       var garbled = sealed
       garbled[place] ^= 1
@@ -52,19 +59,37 @@ import ZDCProtocol
       (plain + [1, 1], .limitExceeded), (Array("ZDLK".utf8) + [2, 1], .unsupportedVersion), ([], .nonCanonicalEncoding),
     ]
     for (bytes, expected) in forms {
-      let context = code.id.bytes + code.keyHash.bytes
+      let context = code.id.bytes + code.offerHash.bytes
       let sealed = try Wrap.wrap(to: key.publicKey, label: "device-link", context: context, plaintext: bytes)
       #expect(throws: ZDCSecurityError(expected)) { try DeviceLinkAnswer(opening: sealed, key: key, code: code) }
     }
   }
 
-  @Test func theDigitsDependOnDeviceAndAccount() throws {
-    let (a, b): (UserID, UserID) = (Bytes32(labelledHash: "a"), Bytes32(labelledHash: "b"))
-    let digits = code.digits(publicKey: key.publicKey, user: a)
-    #expect(digits.count == 6 && digits.allSatisfy(\.isNumber))
-    let others = (0..<20).map { _ in
-      DeviceLinkCode(id: .random(), publicKey: key.publicKey).digits(publicKey: key.publicKey, user: a)
+  @Test func anOfferFitsItsNonceOnly() throws {
+    let copy = try DeviceLinkOffer(offer.bytes)
+    #expect(copy == offer && offer.bytes.count == DeviceLinkOffer.byteCount)
+    try copy.check(DeviceLinkNonce(1, 2, 3, 4))
+    #expect(throws: ZDCSecurityError(.keyCommitmentMismatch)) { try copy.check(DeviceLinkNonce(1, 2, 3, 5)) }
+    for bytes in [[], offer.bytes.dropLast(), offer.bytes + [0]] {
+      #expect(throws: ZDCSecurityError(.keyCommitmentMismatch)) { try DeviceLinkOffer(bytes) }
     }
-    #expect(Set(others + [digits, code.digits(publicKey: key.publicKey, user: b)]).count > 15)
+  }
+
+  /// The numbers are fixed, and so are the digits.
+  @Test func theDigitsDependOnLinkKeyNonceAndAccount() throws {
+    let nonce = DeviceLinkNonce(1, 2, 3, 4)
+    let key = [UInt8](repeating: 7, count: IdentityLink.encPubBytes)
+    let other = [UInt8](repeating: 8, count: IdentityLink.encPubBytes)
+    func digits(_ id: UInt64, _ key: [UInt8], _ nonce: DeviceLinkNonce, _ user: StaticString) -> String {
+      let offer = DeviceLinkOffer(publicKey: key, nonce: nonce)
+      return DeviceLinkCode(id: DeviceLinkID(high: 0, low: id), offer: offer)
+        .digits(offer, nonce: nonce, user: Bytes32(labelledHash: user))
+    }
+    let all = [
+      digits(1, key, nonce, "a"), digits(2, key, nonce, "a"), digits(1, other, nonce, "a"),
+      digits(1, key, DeviceLinkNonce(1, 2, 3, 5), "a"), digits(1, key, nonce, "b"),
+    ]
+    #expect(Set(all).count == 5 && all.allSatisfy { $0.count == 6 && $0.allSatisfy(\.isNumber) })
+    #expect(digits(1, key, nonce, "a") == all[0])
   }
 }

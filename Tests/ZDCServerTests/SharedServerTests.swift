@@ -271,15 +271,19 @@ struct SharedServerTests {
     try await TestServerPair.run { pair in
       let (_, token) = try await pair.second.newAccount()
       let id = DeviceLinkID.random()
-      let (key, sealed) = (randomBytes(IdentityLink.encPubBytes), randomBytes(2_000))
+      let (nonce, sealed) = (DeviceLinkNonce.random(), randomBytes(2_000))
+      let offer = DeviceLinkOffer(publicKey: randomBytes(IdentityLink.encPubBytes), nonce: nonce).bytes
       let (link, answer) = (Routes.path(Routes.deviceLink, id.text), Routes.path(Routes.deviceLinkAnswer, id.text))
-      _ = try await pair.first.send(.PUT, link, body: key).expect(204)
-      #expect(try await pair.second.send(.GET, link, token: token).bytes == key)
-      #expect(try await pair.second.send(.PUT, link, body: randomBytes(key.count)).status == 409)
+      _ = try await pair.first.send(.PUT, link, body: offer).expect(204)
+      #expect(try await pair.second.send(.GET, link, token: token).bytes == offer)
+      #expect(try await pair.second.send(.PUT, link, body: randomBytes(offer.count)).status == 409)
       async let waiting = pair.first.send(.GET, answer)
       _ = try await pair.second.send(.PUT, answer, token: token, body: sealed).expect(204)
       #expect(try await waiting.bytes == sealed)
       #expect(try await pair.first.send(.PUT, answer, token: token, body: [2]).status == 409)
+      let revealed = Routes.path(Routes.deviceLinkNonce, id.text)
+      _ = try await pair.first.send(.PUT, revealed, body: nonce.bytes).expect(204)
+      #expect(try await pair.second.send(.GET, revealed, token: token).bytes == nonce.bytes)
     }
   }
 

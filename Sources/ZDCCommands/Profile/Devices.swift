@@ -39,9 +39,9 @@ package enum Devices {
     let opened = try OpenProfile.open(options)
     let request = try await opened.users.linkRequest(code: code, for: opened.localUserID())
     if !isConfirmed { try confirmLink() }
-    try await request.approve()
-    try options.output.object(["digits": request.digits])
-    options.output.line(grouped(request.digits))
+    let digits = try await request.approve()
+    try options.output.object(["digits": digits])
+    options.output.line(grouped(digits))
     options.output.note("the new device must show the same digits; if it does not, run zdc devices list")
     try await opened.close()
   }

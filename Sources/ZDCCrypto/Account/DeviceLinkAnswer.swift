@@ -15,9 +15,9 @@ package struct DeviceLinkAnswer: Sendable, Equatable {
   }
 
   /// Seals the answer to the key of the new device.
-  package func seal(to publicKey: [UInt8], code: DeviceLinkCode) throws(ZDCSecurityError) -> [UInt8] {
-    try code.check(publicKey)
-    return try Wrap.wrap(to: publicKey, label: "device-link", context: Self.context(code), plaintext: plaintext)
+  package func seal(to offer: DeviceLinkOffer, code: DeviceLinkCode) throws(ZDCSecurityError) -> [UInt8] {
+    try code.check(offer)
+    return try Wrap.wrap(to: offer.publicKey, label: "device-link", context: Self.context(code), plaintext: plaintext)
   }
 
   /// Opens a sealed answer.
@@ -52,5 +52,5 @@ package struct DeviceLinkAnswer: Sendable, Equatable {
     return out.bytes
   }
 
-  private static func context(_ code: DeviceLinkCode) -> [UInt8] { code.id.bytes + code.keyHash.bytes }
+  private static func context(_ code: DeviceLinkCode) -> [UInt8] { code.id.bytes + code.offerHash.bytes }
 }

@@ -108,6 +108,13 @@ public struct Bytes32<Role>: Hashable, Comparable, Sendable, BitwiseCopyable {
     }
   }
 
+  /// Thirty-two bytes from the system's random number generator.
+  @inlinable
+  package static func random() -> Self {
+    var generator = SystemRandomNumberGenerator()
+    return Self(generator.next(), generator.next(), generator.next(), generator.next())
+  }
+
   /// Compares two values as numbers, which is also the order of their bytes.
   @inlinable
   public static func < (a: Self, b: Self) -> Bool {

@@ -15,6 +15,7 @@ package enum Routes {
 
   package static let deviceLink = "/v1/device-links/{linkID}"
   package static let deviceLinkAnswer = "/v1/device-links/{linkID}/answer"
+  package static let deviceLinkNonce = "/v1/device-links/{linkID}/nonce"
 
   package static let keyring = "/v1/account/keyring"
   package static let links = "/v1/account/links"

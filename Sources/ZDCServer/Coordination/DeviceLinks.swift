@@ -1,14 +1,19 @@
-internal import ZDCProtocol
+package import ZDCProtocol
 
-/// A device that asks to be linked to an account (PROTOCOL 3.4). The server can read neither key nor answer.
+/// A device that asks to be linked to an account (PROTOCOL 3.4). The server cannot read the answer.
 package struct DeviceLinkRow: Sendable, Hashable {
-  package var key: [UInt8]
+  package var offer: [UInt8]
   package var answer: [UInt8]?
+  /// What the new device has revealed after it got the answer.
+  package var nonce: [UInt8]?
   package var expiresMs: UInt64
   package var party: String
 
-  package init(key: [UInt8], answer: [UInt8]? = nil, expiresMs: UInt64, party: String) {
-    (self.key, self.answer, self.expiresMs, self.party) = (key, answer, expiresMs, party)
+  package init(
+    offer: [UInt8], answer: [UInt8]? = nil, nonce: [UInt8]? = nil, expiresMs: UInt64, party: String
+  ) {
+    (self.offer, self.answer, self.nonce) = (offer, answer, nonce)
+    (self.expiresMs, self.party) = (expiresMs, party)
   }
 }
 
@@ -21,8 +26,8 @@ package struct DeviceLinks {
 
   func link(_ id: DeviceLinkID, now: UInt64) -> DeviceLinkRow? { rows[id].flatMap { $0.expiresMs > now ? $0 : nil } }
 
-  mutating func offer(_ key: [UInt8], as id: DeviceLinkID, from party: String, now: UInt64) throws {
-    if let known = link(id, now: now) { return try Self.check(key, known) }
+  mutating func offer(_ offer: [UInt8], as id: DeviceLinkID, from party: String, now: UInt64) throws {
+    if let known = link(id, now: now) { return try Self.check(offer, known) }
     rows = rows.filter { $0.value.expiresMs > now }
     let counts = Dictionary(rows.values.map { ($0.party, 1) }, uniquingKeysWith: +)
     let largest = counts.values.max() ?? 0
@@ -30,7 +35,7 @@ package struct DeviceLinks {
       let gone = rows.filter { counts[$0.value.party] == largest }.min { $0.value.expiresMs < $1.value.expiresMs }
       if let gone { rows[gone.key] = nil }
     }
-    rows[id] = DeviceLinkRow(key: key, expiresMs: now + Limits.deviceLinkMs, party: party)
+    rows[id] = DeviceLinkRow(offer: offer, expiresMs: now + Limits.deviceLinkMs, party: party)
   }
 
   mutating func answer(_ id: DeviceLinkID, with sealed: [UInt8], now: UInt64) throws {
@@ -38,11 +43,16 @@ package struct DeviceLinks {
     rows[id]?.answer = sealed
   }
 
+  mutating func reveal(_ nonce: DeviceLinkNonce, of id: DeviceLinkID, now: UInt64) throws {
+    try Self.checkNonce(nonce, link(id, now: now))
+    rows[id]?.nonce = nonce.bytes
+  }
+
   // MARK: - Rules
 
-  /// - Throws: `conflict` if the link has another key than the one that is offered.
-  package static func check(_ key: [UInt8], _ known: DeviceLinkRow) throws {
-    guard known.key == key else { throw ServerError(.conflict, "another device has this link") }
+  /// - Throws: `conflict` if the link has another offer.
+  package static func check(_ offer: [UInt8], _ known: DeviceLinkRow) throws {
+    guard known.offer == offer else { throw ServerError(.conflict, "another device has this link") }
   }
 
   /// Returns whether the oldest link of the addresses with the most must go, to make room for a new one. Otherwise a host
@@ -59,7 +69,17 @@ package struct DeviceLinks {
   }
 
   package static func checkAnswer(_ sealed: [UInt8], _ row: DeviceLinkRow?) throws {
-    guard let row else { throw ServerError(.notFound, "no such link, or it has expired") }
+    guard let row else { throw unknown }
     guard row.answer ?? sealed == sealed else { throw ServerError(.conflict, "the link has another answer") }
   }
+
+  /// Only the new device knows the number that it has committed to.
+  package static func checkNonce(_ nonce: DeviceLinkNonce, _ row: DeviceLinkRow?) throws {
+    guard let row else { throw unknown }
+    do { try DeviceLinkOffer(row.offer).check(nonce) } catch {
+      throw ServerError(.conflict, "the link has another nonce")
+    }
+  }
+
+  private static let unknown = ServerError(.notFound, "no such link, or it has expired")
 }

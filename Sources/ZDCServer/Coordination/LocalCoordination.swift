@@ -29,8 +29,8 @@ package final class LocalCoordination: ServerCoordination {
     nonces.withLock { $0.use(nonce, expiresMs: expiresMs, now: now) }
   }
 
-  package func offer(_ key: [UInt8], as id: DeviceLinkID, from party: String, now: UInt64) throws {
-    try links.withLock { try $0.offer(key, as: id, from: party, now: now) }
+  package func offer(_ offer: [UInt8], as id: DeviceLinkID, from party: String, now: UInt64) throws {
+    try links.withLock { try $0.offer(offer, as: id, from: party, now: now) }
   }
 
   package func deviceLink(_ id: DeviceLinkID, now: UInt64) -> DeviceLinkRow? {
@@ -39,6 +39,10 @@ package final class LocalCoordination: ServerCoordination {
 
   package func answer(_ id: DeviceLinkID, with sealed: [UInt8], now: UInt64) throws {
     try links.withLock { try $0.answer(id, with: sealed, now: now) }
+  }
+
+  package func reveal(_ nonce: DeviceLinkNonce, of id: DeviceLinkID, now: UInt64) throws {
+    try links.withLock { try $0.reveal(nonce, of: id, now: now) }
   }
 
   package func enter(_ zones: [ZoneID], as writer: ZoneWriter, bytes: Int) async throws {

@@ -35,17 +35,21 @@ package protocol ServerCoordination: Sendable {
   func use(nonce: [UInt8], expiresMs: UInt64, now: UInt64) async throws -> Bool
 
   // Device links
-  /// Holds the key of a device that asks to be linked to an account.
+  /// Holds the offer of a device that asks to be linked to an account.
   ///
   /// - Parameter party: the device's address.
   /// - Throws: `conflict` if the ID is taken; `tooManyRequests` if the address, or all together, have too many.
-  func offer(_ key: [UInt8], as id: DeviceLinkID, from party: String, now: UInt64) async throws
-  /// Returns the key and the answer so far; nil for an unknown or expired link.
+  func offer(_ offer: [UInt8], as id: DeviceLinkID, from party: String, now: UInt64) async throws
+  /// Returns the offer, and the answer and the nonce so far; nil for an unknown or expired link.
   func deviceLink(_ id: DeviceLinkID, now: UInt64) async throws -> DeviceLinkRow?
   /// Holds the answer to a link until it expires.
   ///
   /// - Throws: `notFound`; `conflict` if it has another answer.
   func answer(_ id: DeviceLinkID, with sealed: [UInt8], now: UInt64) async throws
+  /// Holds the nonce of a link until it expires.
+  ///
+  /// - Throws: `notFound`; `conflict` if the offer commits to another one.
+  func reveal(_ nonce: DeviceLinkNonce, of id: DeviceLinkID, now: UInt64) async throws
 
   // Turns
   /// Waits until the device may commit in these zones.

@@ -86,11 +86,3 @@ enum SessionRoutes {
     return .noContent
   }
 }
-
-extension Bytes32 {
-  /// Thirty-two bytes from the system's random number generator.
-  static func random() -> Self {
-    var generator = SystemRandomNumberGenerator()
-    return Self(generator.next(), generator.next(), generator.next(), generator.next())
-  }
-}

@@ -93,8 +93,8 @@ package final class PostgresCoordination: ServerCoordination {
     return "DELETE FROM \(table) WHERE ctid = ANY(ARRAY(\(expired)))"
   }
 
-  package func offer(_ key: [UInt8], as id: DeviceLinkID, from party: String, now: UInt64) async throws {
-    try await store.perform { try SharedLinks($0).offer(key, as: id, from: party, now: now) }
+  package func offer(_ offer: [UInt8], as id: DeviceLinkID, from party: String, now: UInt64) async throws {
+    try await store.perform { try SharedLinks($0).offer(offer, as: id, from: party, now: now) }
   }
 
   package func deviceLink(_ id: DeviceLinkID, now: UInt64) async throws -> DeviceLinkRow? {
@@ -103,6 +103,10 @@ package final class PostgresCoordination: ServerCoordination {
 
   package func answer(_ id: DeviceLinkID, with sealed: [UInt8], now: UInt64) async throws {
     try await store.perform { try SharedLinks($0).answer(id, with: sealed, now: now) }
+  }
+
+  package func reveal(_ nonce: DeviceLinkNonce, of id: DeviceLinkID, now: UInt64) async throws {
+    try await store.perform { try SharedLinks($0).reveal(nonce, of: id, now: now) }
   }
 
   // MARK: - Turns and claims

@@ -11,17 +11,19 @@ struct SharedLinks {
 
   func link(_ id: DeviceLinkID, now: UInt64) throws -> DeviceLinkRow? {
     try db.first(
-      "SELECT key, answer, expires_ms, party FROM device_links WHERE id = $1 AND expires_ms > $2", .id(id), .ms(now)
+      "SELECT key, answer, nonce, expires_ms, party FROM device_links WHERE id = $1 AND expires_ms > $2", .id(id),
+      .ms(now)
     ) { row in
       DeviceLinkRow(
-        key: row.bytes(0), answer: row.optionalBytes(1), expiresMs: row.unsigned(2), party: row.text(3))
+        offer: row.bytes(0), answer: row.optionalBytes(1), nonce: row.optionalBytes(2), expiresMs: row.unsigned(3),
+        party: row.text(4))
     }
   }
 
   /// Two devices that offer at the same moment may exceed the limits by one.
-  func offer(_ key: [UInt8], as id: DeviceLinkID, from party: String, now: UInt64) throws {
+  func offer(_ offer: [UInt8], as id: DeviceLinkID, from party: String, now: UInt64) throws {
     db.enqueue(PostgresCoordination.removal(from: "device_links"), .ms(now))
-    if let known = try link(id, now: now) { return try DeviceLinks.check(key, known) }
+    if let known = try link(id, now: now) { return try DeviceLinks.check(offer, known) }
     let open = try db.first(
       """
       SELECT coalesce(sum(n), 0)::int8, coalesce(sum(n) FILTER (WHERE party = $1), 0)::int8, coalesce(max(n), 0)
@@ -33,8 +35,8 @@ struct SharedLinks {
     try db.run(
       """
       INSERT INTO device_links(id, key, expires_ms, party) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING
-      """, .id(id), .bytes(key), .ms(now + Limits.deviceLinkMs), .text(party))
-    if let stored = try link(id, now: now) { try DeviceLinks.check(key, stored) }
+      """, .id(id), .bytes(offer), .ms(now + Limits.deviceLinkMs), .text(party))
+    if let stored = try link(id, now: now) { try DeviceLinks.check(offer, stored) }
   }
 
   private static let counts = "SELECT party, count(*) AS n FROM device_links GROUP BY party"
@@ -53,5 +55,10 @@ struct SharedLinks {
       "UPDATE device_links SET answer = $1 WHERE id = $2 AND expires_ms > $3 AND answer IS NULL", .bytes(sealed),
       .id(id), .ms(now))
     try DeviceLinks.checkAnswer(sealed, try link(id, now: now))
+  }
+
+  func reveal(_ nonce: DeviceLinkNonce, of id: DeviceLinkID, now: UInt64) throws {
+    try DeviceLinks.checkNonce(nonce, try link(id, now: now))
+    try db.run("UPDATE device_links SET nonce = $1 WHERE id = $2", .bytes(nonce.bytes), .id(id))
   }
 }

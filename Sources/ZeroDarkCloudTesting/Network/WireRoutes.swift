@@ -30,6 +30,7 @@ public enum WireRoutes {
     Route(method: "GET", pattern: Routes.handles),
     Route(method: "PUT", pattern: Routes.deviceLink), Route(method: "GET", pattern: Routes.deviceLink),
     Route(method: "PUT", pattern: Routes.deviceLinkAnswer), Route(method: "GET", pattern: Routes.deviceLinkAnswer),
+    Route(method: "PUT", pattern: Routes.deviceLinkNonce), Route(method: "GET", pattern: Routes.deviceLinkNonce),
     Route(method: "PUT", pattern: Routes.tree), Route(method: "POST", pattern: Routes.zonePages),
     Route(method: "PUT", pattern: Routes.membership), Route(method: "DELETE", pattern: Routes.membership),
     Route(method: "GET", pattern: Routes.zones), Route(method: "GET", pattern: Routes.events),
