@@ -164,8 +164,8 @@ package struct AccountLogin {
         transaction: transaction, localUser: stored.id, appTreeID: stored.secrets.appTreeID, owner: stored.userID
       ).insertUnknown()
       for head in linked?.heads ?? [] {
-        guard let zone = try transaction.zones.zone(localUser: stored.id, head.zone), zone.head == nil else { continue }
-        try ExpectedHeadStore(transaction).insert(head.seq, head.hash, zone: zone.id)
+        guard try transaction.zones.zone(localUser: stored.id, head.zone)?.head == nil else { continue }
+        try ExpectedHeadStore(transaction, localUser: stored.id).insert(head.seq, head.hash, of: head.zone)
       }
       transaction.signal(.localUsers)
       return stored

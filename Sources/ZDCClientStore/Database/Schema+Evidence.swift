@@ -19,6 +19,22 @@ extension FrameworkSchema {
     )
     """
 
+  /// Expected heads by zone: a new device learns of branches long after its login.
+  static let expectedHeadsByZone = """
+    CREATE TABLE zdc_expected_zone (
+      localUser INTEGER NOT NULL REFERENCES zdc_local_user(id) ON DELETE CASCADE,
+      treeID BLOB NOT NULL,
+      zoneRoot BLOB NOT NULL,
+      seq INTEGER NOT NULL,
+      hash BLOB NOT NULL,
+      PRIMARY KEY (localUser, treeID, zoneRoot)
+    ) WITHOUT ROWID;
+    INSERT INTO zdc_expected_zone (localUser, treeID, zoneRoot, seq, hash)
+    SELECT z.localUser, z.treeID, z.zoneRoot, e.seq, e.hash FROM zdc_expected_head e JOIN zdc_zone z ON z.id = e.zone;
+    DROP TABLE zdc_expected_head;
+    ALTER TABLE zdc_expected_zone RENAME TO zdc_expected_head
+    """
+
   /// An earlier version lost branches that others had moved out of a folder before deleting the folder. This statement
   /// queues live nodes without a row for another read, unless this device deletes them.
   package static let requeueLost = """

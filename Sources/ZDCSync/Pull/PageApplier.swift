@@ -21,7 +21,8 @@ package struct PageApplier {
     let inFlight = InFlightStore(transaction: transaction)
     let ownHash = try inFlight.commitHash(zone: zone)
     let deleted = Set(try transaction.operations.deletes(zone: zone).map(\.nodeID))
-    let expected = try ExpectedHeadStore(transaction).head(zone: zone)
+    let expectedHeads = ExpectedHeadStore(transaction, localUser: session.localUser)
+    let expected = try expectedHeads.head(of: row.zone)
     let listBefore = row.head?.acl
     var count = 0
     var versions: [AccessChange.Version] = []
@@ -37,7 +38,7 @@ package struct PageApplier {
       if !isOwn { try crossing.prepare(for: item.commit, in: zone) }
       let before = row.head?.acl
       let state = try replay(item.commit, page: page, isOwn: isOwn, row: &row)
-      if expected?.seq == item.commit.fields.seq { try ExpectedHeadStore(transaction).fulfil(item.commit, zone: zone) }
+      if expected?.seq == item.commit.fields.seq { try expectedHeads.fulfil(item.commit) }
       if state.split != nil { try transaction.zones.update(row) }
       let split = try state.split.map { try settle($0, item, state, parentList: row.head?.acl, isOwn: isOwn) }
       if isOwn {

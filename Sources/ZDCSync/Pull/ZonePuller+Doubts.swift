@@ -135,7 +135,9 @@ extension ZonePuller {
 
   /// Compares the head with the one that another device of the account has verified.
   func checkExpected(_ page: CommitPage, _ row: ZoneRow) async throws {
-    let expected = try await session.database.asyncRead { [zone] in try ExpectedHeadStore($0).head(zone: zone) }
+    let expected = try await session.database.asyncRead { [session] in
+      try ExpectedHeadStore($0, localUser: session.localUser).head(of: row.zone)
+    }
     guard let expected, page.head.seq < expected.seq else { return }
     throw Doubt(ZDCSecurityError(.zoneRollback, zone: row.zone), .suspicion)
   }

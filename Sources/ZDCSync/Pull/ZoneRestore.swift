@@ -155,8 +155,11 @@ struct ZoneRewind {
     guard row.head?.hash == fetched.head else { throw ZDCSecurityError(.commitChainBroken, zone: row.zone) }
     try log.remove(from: (row.head?.seq ?? 0) + 1)
     try transaction.zones.update(row)
-    // The user knows that the log they accept may lack what members have verified.
-    if !isUnasked { try MemberHeadStore(transaction, zone: zone).removeAll() }
+    // The user knows that the log they accept may lack what members and other devices have verified.
+    if !isUnasked {
+      try MemberHeadStore(transaction, zone: zone).removeAll()
+      try ExpectedHeadStore(transaction, localUser: session.localUser).remove(row.zone)
+    }
     // The request in flight names a head that no longer exists. If the server did receive it, replay has found its
     // commit.
     try InFlightCompletion(session: session, zone: zone, transaction: transaction).abandon()
