@@ -127,6 +127,58 @@ struct RotationTests {
     }
   }
 
+  /// - the answer to a commit that rotates a folder is lost; the app deletes the folder, and creates another node
+  /// => the new node, which gets the folder's number in the database, is not taken for it
+  @Test func aNewNode_getsNoRotationOfADeletedOne() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      try await a.create("/kept", "1")
+      try await a.create("/d")
+      try await a.sync()
+      try await (try await Self.rogue(world, a)).rotateHome()
+      try await a.pull()
+      try await a.create("/d/f", "2")
+      a.network.fail(.loseResponse, "POST", "/v1/commits")
+      await #expect(throws: (any Error).self) { try await a.push() }
+      try await a.delete("/d")
+      try await a.create("/new", "3")
+      try await a.sync()
+      let c = try await world.device("C")
+      try await world.settle(a, c)
+      #expect(try await c.tree(versions: false) == "/kept  \"1\"\n/new  \"3\"")
+      #expect(try await a.queueCount() == 0)
+    }
+  }
+
+  /// - a member of the branch has given a folder an extra that this version does not know, and the zone's key is replaced
+  /// => what is written below it replaces the folder's key, and keeps the extra
+  @Test func aFolderWithAnUnknownExtra_getsAFreshKey_andKeepsTheExtra() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      world.expectsSecurityErrors(["unsupportedVersion"], on: a)
+      try await a.create("/d")
+      try await a.sync()
+      let rogue = try await Self.rogue(world, a)
+      let home = try await rogue.home()
+      var draft = try home.draft(next: "d")
+      draft.secrets.unknownExtras = [RecordPrivate.UnknownExtra(type: 200, value: [1, 2, 3])]
+      let record = try RecordSealer.seal(draft)
+      try await rogue.push(try home.commit(putting: record), [record])
+      try await rogue.rotateHome()
+      try await a.sync()
+      try await a.create("/d/f", "1")
+      try await a.sync()
+      #expect(try await a.queueCount() == 0)
+      let folder = try await rogue.home().node("d")
+      #expect(folder.record.fields.keyGen == 2 && folder.secrets.unknownExtras == draft.secrets.unknownExtras)
+      try await a.rename("/d", to: "e")
+      try await a.sync()
+      #expect(try await a.queue() == "move /e unreadable")
+      world.mayWait(a)
+      world.skipsComparison()
+    }
+  }
+
   /// - 980 nodes are created in 40 folders, all of them stale
   /// => the 40 rotations count towards the commits, none of which has more than 1,000 operations
   @Test("K-15: rotations count in the plan of a commit")

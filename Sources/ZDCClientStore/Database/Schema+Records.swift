@@ -28,6 +28,20 @@ extension FrameworkSchema {
     CREATE INDEX zdc_in_flight_rotation_zone ON zdc_in_flight_rotation (zone)
     """
 
+  /// A rotation ends with its node: SQLite gives the number of a deleted row to a new one.
+  static let rotationsOfNodes = """
+    CREATE TABLE zdc_rotation_of_node (
+      node INTEGER PRIMARY KEY REFERENCES zdc_node(id) ON DELETE CASCADE,
+      zone INTEGER NOT NULL REFERENCES zdc_zone(id) ON DELETE CASCADE,
+      sealed BLOB NOT NULL
+    );
+    INSERT INTO zdc_rotation_of_node (node, zone, sealed) SELECT node, zone, sealed FROM zdc_in_flight_rotation
+    WHERE node IN (SELECT id FROM zdc_node);
+    DROP TABLE zdc_in_flight_rotation;
+    ALTER TABLE zdc_rotation_of_node RENAME TO zdc_in_flight_rotation;
+    CREATE INDEX zdc_in_flight_rotation_zone ON zdc_in_flight_rotation (zone)
+    """
+
   /// `listSeq`: the commit that put the access list in force; its page is requested again while the grant is missing.
   /// `keyError`: why `sealedKey` is not the key of that list.
   static let zoneKeyState = """

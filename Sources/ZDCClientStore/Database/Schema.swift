@@ -51,6 +51,7 @@ package enum FrameworkSchema {
     migrator.registerMigration("zdc.handles") { db in try db.execute(sql: handles) }
     migrator.registerMigration("zdc.heldMessages") { db in try db.execute(sql: heldMessages) }
     migrator.registerMigration("zdc.burnDates") { db in try db.execute(sql: cloudBurnDate) }
+    migrator.registerMigration("zdc.rotations") { db in try db.execute(sql: rotationsOfNodes) }
     migrator.registerMigration("zdc.expectedHeads") { db in try db.execute(sql: expectedHeadsByZone) }
   }
 
