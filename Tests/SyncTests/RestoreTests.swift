@@ -343,6 +343,60 @@ struct RestoreTests {
     }
   }
 
+  // MARK: Members
+
+  /// - the server has forgotten that a member was removed, or got fewer rights
+  /// - the owner accepts the server
+  /// => the owner's device makes the change again; members whom it does not concern keep their rights
+  @Test(arguments: [nil, "r"]) func changesOfMembersThatTheServerForgot_areMadeAgain(rights: String?) async throws {
+    try await TestWorld.run { world in
+      let people = try await ListChangeTests.People(world)
+      let (alice, bob, carol) = (people.alice, people.bob, people.carol)
+      try await alice.create("/note", "1")
+      try await alice.share(with: bob, "rws")
+      try await alice.share(with: carol, "r")
+      try await alice.sync()
+      let backup = try await world.server.backup()
+      if let rights { try await alice.share(with: bob, rights) } else { try await alice.unshare(with: bob) }
+      try await alice.share(with: carol, "rw")
+      try await alice.sync()
+      try await world.server.restore(backup)
+      world.expectsSecurityErrors(try await alice.forkErrors(), on: alice)
+      try await Self.accept(alice)
+      try await alice.sync()
+      #expect(try await alice.queueCount() == 0)
+      #expect(try await alice.members(bob, carol) == (rights.map { ["bob": $0, "carol": "r"] } ?? ["carol": "r"]))
+      let list = try await people.home().acl.fields
+      #expect(list.entry(for: try bob.userID)?.permissions == rights.map { _ in [.read] })
+      #expect(list.zoneKeyGen == (rights == nil ? 2 : 1))
+    }
+  }
+
+  /// - after the server has forgotten that a member got fewer rights, the owner's other device gives them others
+  /// => those stand
+  @Test func laterChangesOfAMember_stand() async throws {
+    try await TestWorld.run { world in
+      let people = try await ListChangeTests.People(world)
+      let (alice, bob) = (people.alice, people.bob)
+      let laptop = try await world.device("laptop")
+      try await alice.share(with: bob, "rws")
+      try await alice.sync()
+      try await laptop.sync()
+      try await laptop.meet(bob)
+      let backup = try await world.server.backup()
+      try await alice.share(with: bob, "r")
+      try await alice.sync()
+      try await world.server.restore(backup)
+      try await laptop.share(with: bob, "rw")
+      try await laptop.sync()
+      world.expectsSecurityErrors(try await alice.forkErrors(), on: alice)
+      try await Self.accept(alice)
+      try await alice.sync()
+      #expect(try await alice.queueCount() == 0)
+      #expect(try await alice.members(bob) == ["bob": "rw"])
+    }
+  }
+
   // MARK: Scenarios
 
   /// The state of each world's server just before it was restored.
@@ -382,4 +436,12 @@ struct RestoreTests {
 
 extension String {
   fileprivate var sortedLines: String { split(separator: "\n").sorted().joined(separator: "\n") }
+}
+
+extension TestDevice {
+  /// Syncs with a server that shows another log, and returns the names of the errors.
+  fileprivate func forkErrors() async throws -> [String] {
+    await #expect(throws: ZDCSecurityError.self) { try await sync() }
+    return try await securityErrors()
+  }
 }

@@ -141,13 +141,15 @@ struct ZoneRewind {
   private struct Replayed {
     /// The last commit that both logs have.
     var common: UInt64?
+    /// The access list after it.
+    var commonList: ZoneACL.Fields?
     /// Nodes removed by later commits, with the time of each commit.
     var removals: [(removal: LogNodeStore.Removal, receivedMs: UInt64)] = []
   }
 
   package func apply(_ fetched: FetchedLog) throws -> ZDCRestoreSummary {
     guard var row = try transaction.zones.zone(id: zone) else { return ZDCRestoreSummary() }
-    let pinned = row.head?.seq
+    let (pinned, pinnedList) = (row.head?.seq, row.head?.acl.fields)
     try leaves.setAside()
     (row.head, row.frozen, row.isProven, row.doubt) = (nil, nil, false, nil)
     row.hasRestored = isUnasked
@@ -164,6 +166,7 @@ struct ZoneRewind {
     // commit.
     try InFlightCompletion(session: session, zone: zone, transaction: transaction).abandon()
     var summary = try row.isClosed ? end(replayed) : settle(replayed, root: row.zone.root)
+    if let list = pinnedList { try changeAgain(list, replayed.commonList, row) }
     summary.missingCommits = pinned.map { $0 + 1 - (replayed.common.map { $0 + 1 } ?? 0) } ?? 0
     try leaves.forgetAside()
     return summary
@@ -189,6 +192,7 @@ struct ZoneRewind {
         isCommon = try isCommon && log.hash(seq: seq) == item.commit.hash
         if isCommon { result.common = seq } else { try log.remove(from: seq) }
         let removed = try replay(item, page, isOwn: item.commit.hash == ownHash, applier, row: &row)
+        if isCommon { result.commonList = row.head?.acl.fields }
         if !isCommon { result.removals += removed.map { ($0, item.receivedMs) } }
       }
     }
@@ -205,6 +209,27 @@ struct ZoneRewind {
         .complete(receivedMs: item.receivedMs)
     }
     return state.removed
+  }
+
+  // MARK: Members
+
+  /// Queues the changes of the access list that the server has forgotten, if they took rights from members: the owner would
+  /// believe them to be removed. What a member got is not given again. Changes that the accepted log contains since stand.
+  private func changeAgain(_ pinned: ZoneACL.Fields, _ common: ZoneACL.Fields?, _ row: ZoneRow) throws {
+    guard let common, !row.isClosed, let list = row.head?.acl.fields, pinned.entry(for: session.user) != nil,
+      let root = try nodes.root(zone: zone)
+    else { return }
+    let store = ListChangeStore(transaction)
+    for entry in list.entries where common.entry(for: entry.user)?.permissions == entry.permissions {
+      guard let change = pinned.reduction(of: entry), list.allows(change, by: session.user),
+        try store.waiting(node: root.id, member: entry.user) == nil
+      else { continue }
+      var operation = OperationRow(
+        uuid: UUIDv7.make(atMs: session.now()), zone: zone, kind: .changeList, node: root.id, nodeUUID: root.uuid,
+        nodeID: root.nodeID, createdMs: session.now())
+      operation.listChange = change
+      try transaction.operations.insert(&operation)
+    }
   }
 
   // MARK: The difference
@@ -339,5 +364,14 @@ struct ZoneRewind {
     operation.baseETag = namesContent
     try transaction.operations.insert(&operation, dependsOn: dependsOn.map { [$0] } ?? [])
     return operation.id
+  }
+}
+
+extension ZoneACL.Fields {
+  /// Returns the change after which a member has the rights of this list; nil if that would take nothing from them.
+  fileprivate func reduction(of member: ZoneACL.Entry) -> ListChange? {
+    guard let permissions = entry(for: member.user)?.permissions else { return .remove(member.user) }
+    let isReduction = permissions != member.permissions && member.permissions.mayGive(permissions)
+    return isReduction ? .modify(member.user, permissions) : nil
   }
 }
