@@ -17,12 +17,6 @@ struct AccessChange {
     package var commit: CommitHash
     package var receivedMs: UInt64
     package var isOwn: Bool
-
-    /// The version follows a member's decision to leave. It keeps the key, which that member still has (R4).
-    var isSelfRemoval: Bool {
-      before.zoneKeyGen == after.zoneKeyGen && before.entry(for: after.writer) != nil
-        && after.entry(for: after.writer) == nil
-    }
   }
 
   /// Call after the zone's row is stored.
@@ -33,11 +27,16 @@ struct AccessChange {
     try ListChangeStore(transaction).retryNotAllowed(zone: zone)
     guard last.after.entry(for: session.user) != nil else {
       let lost = LostAccess(session: session, zone: zone, transaction: transaction, receivedMs: last.receivedMs)
-      return try lost.settle(isOwnDecision: last.after.writer == session.user)
+      return try lost.settle(isOwnDecision: versions.last(where: removesUser)?.after.writer == session.user)
     }
-    try queueRotation(versions)
+    try queueRotation(last.after)
     let isChanged = ZDCShareList(members: first.before) != ZDCShareList(members: last.after)
     if isChanged, versions.contains(where: { !$0.isOwn }) { try announce() }
+  }
+
+  /// Whether a version removes this user. Others may follow it: the owner replaces the key after a member has left.
+  private func removesUser(_ version: Version) -> Bool {
+    version.before.entry(for: session.user) != nil && version.after.entry(for: session.user) == nil
   }
 
   private func recordRemovals(_ version: Version) throws {
@@ -56,13 +55,15 @@ struct AccessChange {
   /// so would otherwise all try at once.
   private static let pauseMs: ClosedRange<Double> = 60_000...600_000
 
-  /// Queues a rotation after another member left, if this user may do it and no version since has a newer key.
-  private func queueRotation(_ versions: [Version]) throws {
-    guard let last = versions.last?.after, last.allows(.rotate(after: last.zoneKeyGen), by: session.user),
-      versions.contains(where: { $0.isSelfRemoval && $0.after.zoneKeyGen == last.zoneKeyGen }),
-      let root = try transaction.nodes.root(zone: zone)
+  /// Queues a rotation if a member who has left has the key in force, and this user may replace it. Also call this when the
+  /// zone's root is read: a device whose first pull brings the removal has no root before.
+  func queueRotation(_ list: ZoneACL.Fields) throws {
+    guard list.allows(.rotate(after: list.zoneKeyGen), by: session.user),
+      try RemovalStore(transaction, zone: zone).removals().contains(where: { removal in
+        removal.keyGen == list.zoneKeyGen && list.entry(for: removal.member) == nil
+      }), let root = try transaction.nodes.root(zone: zone)
     else { return }
-    let change = ListChange.rotate(after: last.zoneKeyGen)
+    let change = ListChange.rotate(after: list.zoneKeyGen)
     guard try !ListChangeStore(transaction).changes(zone: zone).contains(where: { $0.listChange == change }) else {
       return
     }
@@ -70,7 +71,7 @@ struct AccessChange {
       uuid: UUIDv7.make(atMs: session.now()), zone: zone, kind: .changeList, node: root.id, nodeUUID: root.uuid,
       nodeID: root.nodeID, createdMs: session.now())
     operation.listChange = change
-    if session.user != last.owner {
+    if session.user != list.owner {
       let pause = Self.pauseMs.lowerBound + (Self.pauseMs.upperBound - Self.pauseMs.lowerBound) * session.time.random()
       (operation.reason, operation.notBeforeMs) = (.backoff, session.now() + UInt64(pause))
     }

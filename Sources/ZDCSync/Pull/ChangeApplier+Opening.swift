@@ -70,6 +70,9 @@ extension ChangeApplier {
       try storeRoot(row, before: nil)
       if let root = try nodes.root(zone: zoneRow.id), !zoneRow.isTrunk { try announceNew(root) }
     }
+    if let list = zoneRow.head?.acl.fields {
+      try AccessChange(session: session, zone: zoneRow.id, transaction: transaction).queueRotation(list)
+    }
     return try finish(zoneRow.zone.root)
   }
 

@@ -77,6 +77,20 @@ struct GraftEndingTests {
     }
   }
 
+  /// - the guest leaves on one device, and the owner replaces the key before the guest's other device reads that
+  /// => that device reports no conflict, because its user has decided to leave
+  @Test func theGuestLeaves_andTheOwnerReplacesTheKey() async throws {
+    try await TestWorld.run { world in
+      let grafted = try await Grafted(world)
+      try await grafted.bob.delete("/Groceries")
+      try await grafted.bob.sync()
+      for _ in 0..<2 { try await grafted.alice.sync() }
+      try await grafted.phone.pull()
+      #expect(grafted.phone.recorder.take() == ["deleted /Groceries"])
+      try await grafted.expectEnd()
+    }
+  }
+
   @Test("a zone that is grafted again gets a row number that no zone had: workers in memory may know the earlier one")
   func rowNumbersAreNotGivenAgain() async throws {
     try await TestWorld.run { world in

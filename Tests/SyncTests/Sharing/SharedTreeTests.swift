@@ -282,6 +282,24 @@ struct SharedTreeTests {
     }
   }
 
+  /// - a member leaves, and the owner's only device is lost; the owner logs in on a new one
+  /// => its first pull replaces the key, which the member still has
+  @Test func aNewDeviceOfTheOwner_replacesTheKeyOfAMemberWhoHasLeft() async throws {
+    try await TestWorld.run { world in
+      let people = try await Self.shared(world)
+      let (alice, bob) = (people.alice, people.bob)
+      let root = try await bob.node(try bob.path("", of: alice)).uuid
+      let own = try bob.localUserID
+      try await bob.write { _, cloud in _ = try cloud.unshare(nodeID: root, withUserID: own) }
+      try await bob.sync()
+      #expect(try await people.home().acl.fields.zoneKeyGen == 1)
+      let second = try await world.device("second")
+      for _ in 0..<2 { try await second.sync() }
+      #expect(try await people.home().acl.fields.zoneKeyGen == 2)
+      try await world.settle(alice, second, people.carol)
+    }
+  }
+
   // MARK: Keys
 
   /// - Bob keeps all keys that he had; he is removed, and others write and rename
