@@ -99,20 +99,26 @@ struct MessageReceiver: Sendable {
     return held
   }
 
+  /// Fetches envelopes. The server leaves out what is gone, and keeps the order.
+  ///
+  /// Only the order says which of several senders an envelope with their common message ID is from. If one of those is gone,
+  /// the others are left for the next list.
   private func envelopes(
     _ names: [MessageName], _ inbox: InboxWriter
   ) async throws -> [(name: MessageName, envelope: MessageEnvelope)] {
     var reader = Bundle.Reader(try await session.api.envelopes(names, in: inbox.tree))
-    var rest = names[...]
-    var found: [(MessageName, MessageEnvelope)] = []
+    var answered: [MessageID: [MessageEnvelope]] = [:]
     while let item = try reader.next() {
       guard case .envelope(let envelope) = item else { throw ZDCSecurityError(.nonCanonicalEncoding) }
-      // The server leaves out what is gone, and keeps the order.
-      guard let index = rest.firstIndex(where: { $0.id == envelope.id }) else { break }
-      found.append((rest[index], envelope))
-      rest = rest[(index + 1)...]
+      answered[envelope.id, default: []].append(envelope)
     }
-    return found
+    let asked = Dictionary(grouping: names, by: \.id)
+    return names.compactMap { name in
+      guard let senders = asked[name.id], let envelopes = answered[name.id], senders.count == envelopes.count,
+        let index = senders.firstIndex(of: name)
+      else { return nil }
+      return (name, envelopes[index])
+    }
   }
 
   /// Fetches new links of the senders' chains, and opens the envelopes. A sender may have declared a key compromised

@@ -137,4 +137,32 @@ struct HostileMessageTests {
       #expect(try await pair.bob.messages(from: pair.alice) == ["alice: once"])
     }
   }
+
+  /// - Alice and Carol have sent Bob messages with one ID, and Alice's goes after his device has read the list
+  /// => Carol's is not taken for a forged one of Alice
+  @Test func aMessageWithTheIDOfAnotherSenders_isNotTakenForIt() async throws {
+    try await TestWorld.run { world in
+      let pair = try await Pair(world)
+      let (bob, carol) = (pair.bob, try await world.device("carol", account: "carol"))
+      try await carol.meet(bob)
+      try await bob.meet(carol)
+      try await bob.acceptMessages(of: carol)
+      let id = MessageID(high: 1, low: 2)
+      for (sender, text) in [(pair.alice, "one"), (carol, "two")] {
+        let forger = try await Forger(alice: sender, bob: bob)
+        var fields = forger.fields(text)
+        fields.id = id
+        #expect(try await sender.api.deliver([forger.envelope(fields).bytes]) == [.delivered])
+      }
+      let inbox = TreeID.derive(owner: try bob.userID, trunk: .inbox, appTreeID: TestDevice.treeID)
+      let (api, alice) = (try await bob.api, try pair.alice.userID)
+      bob.network.fail(
+        .before { try await api.deleteMessage(MessageName(sender: alice, id: id), in: inbox) }, "POST",
+        Routes.inboxEnvelopes)
+      for _ in 0..<2 { try await bob.sync() }
+      #expect(bob.network.hasStruck)
+      #expect(try await bob.messages(from: pair.alice, carol) == ["carol: two"])
+      #expect(try await bob.waiting().isEmpty)
+    }
+  }
 }
