@@ -44,13 +44,17 @@ extension MessageReceiver {
     let leaves = transaction.leaves(zone: zone)
     var draft = BurnDraft()
     var seen: Set<NodeID> = []
-    for fields in burns.map(\.fields) {
-      guard let burned = MessageID(fields.payload) else { continue }
-      for id in [fields.id, burned] {
+    let burned = Set(burns.compactMap { burn in burn.burned.map { NodeID(message: $0, from: burn.fields.sender) } })
+    for burn in burns {
+      let fields = burn.fields
+      guard let message = burn.burned else { continue }
+      for id in [fields.id, message] {
         let placeholder = ReceivedMessage(placeholderFor: id, fields)
         let node = placeholder.node
         guard seen.insert(node).inserted else { continue }
         if let leaf = try leaves.leaf(node) {
+          // The user may have moved one burned message below another, which is deleted with all below it.
+          guard try leaves.ancestors(of: node).allSatisfy({ !burned.contains($0) }) else { continue }
           draft.deletions.append(
             InboxWriter.Deletion(
               node: node, record: leaf.record,

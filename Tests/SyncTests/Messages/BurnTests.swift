@@ -246,6 +246,35 @@ struct BurnTests {
     }
   }
 
+  /// - the recipient has moved one message below another, and the sender burns both
+  @Test(arguments: [true, false]) func messagesBelowEachOther_areBurnedTogether(isFirstBelow: Bool) async throws {
+    try await TestWorld.run { world in
+      let pair = try await Pair(world)
+      var messages: [ZDCNode] = []
+      for text in ["one", "two"] { messages.append(try await pair.alice.send(text, to: pair.bob)) }
+      try await pair.alice.sync()
+      try await pair.bob.sync()
+      let sender = try pair.alice.userID
+      let names = try messages.map { NodeID(message: try #require(MessageID(text: $0.cloudID)), from: sender).text }
+      let (above, below) = isFirstBelow ? (names[1], names[0]) : (names[0], names[1])
+      try await pair.bob.write { _, cloud in
+        guard let inbox = cloud.trunkNode(.inbox) else { return }
+        let nodes = try cloud.children(ofNodeID: inbox.uuid)
+        guard let node = nodes.first(where: { $0.cloudID == below }) else { return }
+        _ = try cloud.moveNode(node, to: ZDCTreesystemPath(pathComponents: [above, "moved"], trunk: .inbox))
+      }
+      try await pair.bob.sync()
+      for message in messages { try await pair.alice.burn(message) }
+      try await pair.alice.sync()
+      try await pair.bob.sync()
+      let left = try await pair.bob.write { _, cloud in
+        try cloud.trunkNode(.inbox).map { try cloud.children(ofNodeID: $0.uuid).count }
+      }
+      #expect(left == 0)
+      #expect(try await pair.bob.waiting().isEmpty)
+    }
+  }
+
   @Test func onlyASentMessageIsBurned() async throws {
     try await TestWorld.run { world in
       let pair = try await Pair(world)
