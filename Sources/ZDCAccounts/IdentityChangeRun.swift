@@ -133,17 +133,10 @@ struct IdentityChangeRun {
 }
 
 extension ZDCReadWriteTransaction {
-  /// Stores the user's row after a pending change is in the chain, and ends the change. If the change distrusts older
-  /// keys, they are to be retired in the zones of the user's own trees.
+  /// Stores the user's row after a pending change is in the chain, and ends the change.
   func adopt(_ change: PendingIdentityChange, as row: LocalUserRow) throws {
     try localUsers.update(row)
     try identityChanges.removePending(of: row.userID)
-    if change.link.compromise & 1 == 1 {
-      let own = try zones.zones(localUser: row.id).filter { zone in
-        zone.head.map { $0.acl.fields.owner == row.userID } ?? true
-      }
-      try identityChanges.retireKeys(below: change.link.signGen, localUser: row.id, in: own)
-    }
     signal(.localUsers)
   }
 }

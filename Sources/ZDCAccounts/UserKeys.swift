@@ -1,3 +1,4 @@
+package import ZDCClientStore
 package import ZDCCrypto
 package import ZDCProtocol
 
@@ -58,6 +59,25 @@ package struct UserKeys: Sendable {
     decryptionKey = decryption
     self.accessKey = accessKey
   }
+
+  /// Returns the generation below which the user's sign keys are compromised, and must still be retired in a zone of the
+  /// user's own trees. Nil if the zone needs no retirement, or this device cannot sign it.
+  ///
+  /// Only the chain and the log decide: any device of the user retires the keys, also in zones that it learns of later.
+  package func retirement(in head: ZoneHead) -> UInt32? {
+    let trusted = identity.trustedSignGen
+    guard canSign, !head.isClosed, head.acl.fields.owner == userID, trusted > max(1, head.retiredBelow[userID] ?? 1)
+    else { return nil }
+    return trusted
+  }
+
+  /// Returns the zones in which compromised keys of the user must still be retired.
+  package func retirements(in zones: [ZoneRow]) -> [ZoneRow] {
+    zones.filter { zone in zone.frozen == nil && zone.head.map { retirement(in: $0) != nil } ?? false }
+  }
+
+  /// Whether the user has ever declared a sign key compromised.
+  package var hasCompromisedKeys: Bool { identity.trustedSignGen > 1 }
 
   /// Returns the decryption key of a generation. Old keys open old grants.
   package func decryptionKey(gen: UInt32) throws -> DecryptionKey? {

@@ -14,7 +14,8 @@ public struct ZDCKeyRotation: Sendable, Hashable {
   public let generation: UInt32
   /// The number of other devices whose sessions were ended. Always zero unless the old keys are compromised.
   public let revokedDevices: Int
-  /// The number of zones in which a signed operation that retires the old keys is queued. The next syncs send them.
+  /// The number of zones in which a signed operation must still retire the old keys. The next sync of any device of the
+  /// account sends it.
   public let queuedRetirements: Int
 }
 
@@ -47,10 +48,13 @@ extension ZDCLocalUserManager {
   @discardableResult
   public func rotateKeys(for localUserID: String, areCompromised: Bool = false) async throws -> ZDCKeyRotation {
     let userID = try await change(localUserID, .keys(areCompromised: areCompromised))
-    let generation = try await keys(for: userID).signGen
+    let keys = try await keys(for: userID)
     let revoked = areCompromised ? try await revokeOtherDevices(for: localUserID) : 0
-    let queued = try await database.asyncRead { try $0.identityChanges.retirementCount(of: userID) }
-    return ZDCKeyRotation(generation: generation, revokedDevices: revoked, queuedRetirements: queued)
+    let queued = try await database.asyncRead { transaction in
+      guard keys.hasCompromisedKeys, let row = try transaction.localUsers.user(userID) else { return 0 }
+      return keys.retirements(in: try transaction.zones.zones(localUser: row.id)).count
+    }
+    return ZDCKeyRotation(generation: keys.signGen, revokedDevices: revoked, queuedRetirements: queued)
   }
 
   /// Gives the account another access key, and returns its 24 words. The old words stop working.

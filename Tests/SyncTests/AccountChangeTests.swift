@@ -215,8 +215,30 @@ struct AccountChangeTests {
         #expect(heads.map { $0.retiredBelow[user] } == [2, 2, 2, 2])
       }
       // Each zone was notified once.
-      let count = try await a.database.read { try $0.identityChanges.retirementCount(of: user) }
+      let count = try await a.retirementCount()
       #expect(count == 0)
+    }
+  }
+
+  /// - the device that has declared the keys compromised is lost before it retires them
+  /// => another device of the account retires them, also in a branch that is shared later
+  @Test func anotherDeviceRetiresCompromisedKeys() async throws {
+    try await TestWorld.run { world in
+      let (a, b) = try await Self.twoDevices(world)
+      try await Self.users(a).rotateKeys(for: a.localUserID, areCompromised: true)
+      try await b.sync()
+      let user = try a.userID
+      let heads = try await b.database.read { try $0.zones.zones(localUser: 1).compactMap(\.head) }
+      #expect(heads.map { $0.retiredBelow[user] } == [2, 2, 2, 2])
+      let bob = try await world.device("bob", account: "bob")
+      try await b.meet(bob)
+      try await b.create("/list")
+      try await b.share("/list", with: bob)
+      for _ in 0..<2 { try await b.sync() }
+      let later = try await b.database.read { try $0.zones.zones(localUser: 1).compactMap(\.head) }
+      #expect(later.map { $0.retiredBelow[user] } == [2, 2, 2, 2, 2])
+      try await world.settle(a, b)
+      #expect(try await a.retirementCount() == 0)
     }
   }
 

@@ -101,7 +101,7 @@ struct KeyChangeTests {
       } else {
         try await b.rotateKeys()
       }
-      try await a.push()
+      try await a.sync()
       #expect(a.network.hasStruck)
       try await world.settle(a, b)
       let user = try a.userID
@@ -111,7 +111,7 @@ struct KeyChangeTests {
         #expect(retired.count == 4 && retired.contains(3), "\(device.name) \(retired)")
         #expect(isLate || retired == [3, 3, 3, 3], "\(device.name) \(retired)")
       }
-      let left = try await a.database.read { try $0.identityChanges.retirementCount(of: user) }
+      let left = try await a.retirementCount()
       #expect(left == 0)
     }
   }
@@ -144,5 +144,15 @@ extension TestDevice {
   func rotateKeys() async throws {
     guard let users = try zdc.localUserManager else { throw TestFailure("\(name)'s database is locked") }
     try await users.rotateKeys(for: try localUserID)
+  }
+}
+
+extension TestDevice {
+  /// The number of zones in which compromised keys of the user are not retired yet.
+  func retirementCount() async throws -> Int {
+    let session = try await syncManager.engine(for: try localUserID).session
+    return try await database.read { transaction in
+      session.keys.retirements(in: try transaction.zones.zones(localUser: session.localUser)).count
+    }
   }
 }

@@ -9,7 +9,7 @@ extension FrameworkSchema {
     )
     """
 
-  /// Zones in which the user's sign keys below `generation` must still be retired.
+  /// Zones in which the user's sign keys below `generation` must still be retired. Dropped later: chain and log say that.
   static let keyRetirement = """
     CREATE TABLE zdc_key_retirement (
       zone INTEGER PRIMARY KEY REFERENCES zdc_zone(id) ON DELETE CASCADE,

@@ -53,6 +53,7 @@ package enum FrameworkSchema {
     migrator.registerMigration("zdc.burnDates") { db in try db.execute(sql: cloudBurnDate) }
     migrator.registerMigration("zdc.rotations") { db in try db.execute(sql: rotationsOfNodes) }
     migrator.registerMigration("zdc.expectedHeads") { db in try db.execute(sql: expectedHeadsByZone) }
+    migrator.registerMigration("zdc.retirements") { db in try db.execute(sql: "DROP TABLE zdc_key_retirement") }
   }
 
   /// The verified log, one hash per commit. It shows where a server's log diverges, and whether this device made the

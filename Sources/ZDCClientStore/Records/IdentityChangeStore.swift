@@ -55,7 +55,7 @@ package struct PendingIdentityChange: Sendable {
   }
 }
 
-/// The rows of zdc_identity_change and zdc_key_retirement inside one transaction.
+/// The rows of zdc_identity_change inside one transaction.
 package struct IdentityChangeStore {
   package let db: Database
   private let sealer: TableSealer
@@ -88,36 +88,5 @@ package struct IdentityChangeStore {
     try db.execute(
       sql: "DELETE FROM zdc_identity_change WHERE localUser = (SELECT id FROM zdc_local_user WHERE userID = ?)",
       arguments: [user.data])
-  }
-
-  // MARK: Retiring sign keys
-
-  /// Notes that sign keys below `generation` must be retired in each zone of the user's own trees on this device.
-  package func retireKeys(below generation: UInt32, localUser: Int64, in zones: [ZoneRow]) throws {
-    for zone in zones where zone.localUser == localUser {
-      try db.execute(
-        sql: "INSERT OR REPLACE INTO zdc_key_retirement (zone, generation) VALUES (?, ?)",
-        arguments: [zone.id, generation])
-    }
-  }
-
-  /// The generation below which the user's sign keys must still be retired in the zone.
-  package func retirement(zone: Int64) throws -> UInt32? {
-    let statement = try db.cachedStatement(sql: "SELECT generation FROM zdc_key_retirement WHERE zone = ?")
-    return try Row.fetchOne(statement, arguments: [zone])?[0]
-  }
-
-  package func removeRetirement(zone: Int64) throws {
-    try db.execute(sql: "DELETE FROM zdc_key_retirement WHERE zone = ?", arguments: [zone])
-  }
-
-  /// The number of zones in which the user's old keys are not retired yet.
-  package func retirementCount(of user: UserID) throws -> Int {
-    let statement = try db.cachedStatement(
-      sql: """
-        SELECT COUNT(*) FROM zdc_key_retirement r JOIN zdc_zone z ON z.id = r.zone
-        JOIN zdc_local_user u ON u.id = z.localUser WHERE u.userID = ?
-        """)
-    return try Int.fetchOne(statement, arguments: [user.data]) ?? 0
   }
 }

@@ -115,7 +115,6 @@ package final class ZoneStore: TransactionCache {
     let query = """
       SELECT z.id FROM zdc_zone z WHERE z.localUser = ? AND z.appTreeID = ? AND z.frozen IS NULL
       AND (EXISTS (SELECT 1 FROM zdc_in_flight WHERE zone = z.id)
-        OR EXISTS (SELECT 1 FROM zdc_key_retirement WHERE zone = z.id)
         OR EXISTS (SELECT 1 FROM zdc_operation WHERE zone = z.id)
         OR EXISTS (SELECT 1 FROM zdc_crossing c CROSS JOIN zdc_node n ON n.id = c.node WHERE n.zone = z.id)
         OR EXISTS (SELECT 1 FROM zdc_moved WHERE zone = z.id AND isHeld = 1)) ORDER BY z.id

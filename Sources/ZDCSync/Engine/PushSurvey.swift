@@ -1,3 +1,4 @@
+internal import ZDCAccounts
 internal import ZDCClientStore
 
 /// What the database says about the work that a user's zones have to send.
@@ -12,12 +13,22 @@ struct PushSurvey: Sendable {
   /// When this device may take over messages that another device of the user has not sent.
   private(set) var takeOver: OutgoingMessageStore.Due?
 
-  init(localUser: Int64, tree: String, _ transaction: ZDCReadTransaction) throws {
+  init(_ session: SyncSession, _ transaction: ZDCReadTransaction) throws {
+    let (localUser, tree) = (session.localUser, session.appTreeID)
     pause = try transaction.pushPause(localUser: localUser)
     unpulled = try transaction.grafts.unpulled(localUser: localUser, tree: tree)
     guard pause == nil else { return }
     zones = try transaction.zones.withQueue(localUser: localUser, tree: tree)
+    zones += try Self.zonesToRetireKeys(session, transaction).filter { !zones.contains($0) }
     raisedKeys = try transaction.zones.raisedKeys(localUser: localUser, tree: tree)
     takeOver = try OutgoingMessageStore(transaction).next(localUser: localUser, tree: tree)
+  }
+
+  /// Returns the user's own zones of the tree in which compromised keys are not retired yet.
+  private static func zonesToRetireKeys(_ session: SyncSession, _ transaction: ZDCReadTransaction) throws -> [Int64] {
+    let keys = session.keys
+    guard keys.hasCompromisedKeys else { return [] }
+    let zones = try transaction.zones.zones(localUser: session.localUser)
+    return keys.retirements(in: zones.filter { $0.appTreeID == session.appTreeID }).map(\.id)
   }
 }

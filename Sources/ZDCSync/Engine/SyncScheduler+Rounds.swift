@@ -194,7 +194,7 @@ extension SyncScheduler {
   /// Finds the zones that have something to send.
   func survey() async throws -> PushSurvey {
     var survey = try await session.database.asyncRead { [session] transaction in
-      try PushSurvey(localUser: session.localUser, tree: session.appTreeID, transaction)
+      try PushSurvey(session, transaction)
     }
     if let due = survey.takeOver { note(due, in: &survey) }
     await note(survey.pause)

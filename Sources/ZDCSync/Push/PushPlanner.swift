@@ -1,4 +1,5 @@
 internal import GRDB
+internal import ZDCAccounts
 internal import ZDCClientStore
 internal import ZDCProtocol
 
@@ -46,7 +47,7 @@ struct PushPlanner: Sendable {
     guard try transaction.pushPause(localUser: session.localUser) == nil else { return .nothing }
     if let request = try InFlightStore(transaction: transaction).request(zone: zone) { return .request(request) }
     guard row.ownerAccount == .open, let head = row.head else { return .nothing }
-    if try transaction.identityChanges.retirement(zone: zone) != nil { return .retirement }
+    if session.keys.retirement(in: head) != nil { return .retirement }
     if try CrossingPlan(user: session.user, zone: row, transaction: transaction).hasWork { return .moves }
     if let due = try planZoneChange(row, head, transaction) { return due }
     if try hasMessagesToTakeOver(row, transaction) { return .takeOver }

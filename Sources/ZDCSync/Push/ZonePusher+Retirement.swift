@@ -13,7 +13,7 @@ extension ZonePusher {
 
   /// Sends a commit that retires the user's old sign keys, and reads the commits before it.
   ///
-  /// The pending entry is removed when the verified log shows the retirement, so a lost answer is harmless.
+  /// The verified log shows whether the keys are retired, so a lost answer is harmless.
   func retireKeys() async throws -> ZDCPushSummary {
     ZDCPushSummary(commits: try await sendRetirement(), triesAgain: true)
   }
@@ -44,15 +44,9 @@ extension ZonePusher {
     return (commit, bundle.bytes, try await session.api.push(bundle.bytes))
   }
 
-  /// Removes the pending entry if the log retires the keys already, or the zone is not the user's.
   private func isRetirementPending() async throws -> Bool {
-    try await session.database.asyncReadWrite { [zone, session] transaction in
-      guard let generation = try transaction.identityChanges.retirement(zone: zone) else { return false }
-      guard let head = try transaction.zones.zone(id: zone)?.head else { return true }
-      let isDone = (head.retiredBelow[session.user] ?? 0) >= generation || head.acl.fields.owner != session.user
-      if isDone { try transaction.identityChanges.removeRetirement(zone: zone) }
-      return !isDone
-    }
+    let head = try await session.database.asyncRead { [zone] transaction in try transaction.zones.zone(id: zone)?.head }
+    return head.flatMap { session.keys.retirement(in: $0) } != nil
   }
 
   /// - Returns: Nil before the first pull of the zone.
