@@ -75,6 +75,7 @@ import ZDCProtocol
       _ = try await server.send(.PUT, Self.path(.random()), body: Self.offer).expect(204)
     }
   }
+
   /// - A host with 128 addresses has as many links as all may have, and a device of another address asks
   /// => the oldest link of the host makes room; an address of the host is refused
   /// - Each address has one link, the other device too
@@ -83,11 +84,11 @@ import ZDCProtocol
     var links = DeviceLinks()
     let ids = (0..<1_024).map { _ in DeviceLinkID.random() }
     for (index, id) in ids.enumerated() {
-      try links.offer(Self.key, as: id, from: "host \(index / 8)", now: UInt64(index))
+      try links.offer(Self.offer, as: id, from: "host \(index / 8)", now: UInt64(index))
     }
-    #expect(throws: ServerError.self) { try links.offer(Self.key, as: .random(), from: "host 0", now: 2_000) }
+    #expect(throws: ServerError.self) { try links.offer(Self.offer, as: .random(), from: "host 0", now: 2_000) }
     let id = DeviceLinkID.random()
-    try links.offer(Self.key, as: id, from: "other", now: 2_000)
+    try links.offer(Self.offer, as: id, from: "other", now: 2_000)
     #expect(links.link(id, now: 2_000) != nil && links.link(ids[0], now: 2_000) == nil)
     #expect(ids.dropFirst().allSatisfy { links.link($0, now: 2_000) != nil })
     #expect(try DeviceLinks.mustMakeRoom(all: 1_024, ofParty: 0, largest: 1))

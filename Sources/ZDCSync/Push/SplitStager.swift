@@ -67,11 +67,17 @@ struct SplitStager {
     let fields = ZoneCommit.Fields(
       zone: choice.branch, seq: 0, prev: ZoneCommit.genesisPrev(zone: choice.branch, parentHead: choice.head.hash),
       aclHash: acl.hash, writer: session.user, writerGen: session.keys.signGen, timeMs: session.now(),
-      operations: [
-        .genesisState(state), .acl(version: acl.fields.version, hash: acl.hash), .put(ZoneOperation.Put(root)),
-      ])
+      operations: [.genesisState(state), .acl(version: acl.fields.version, hash: acl.hash)]
+        + retirements(for: acl) + [.put(ZoneOperation.Put(root))])
     let commit = try ZoneCommit(fields) { try session.keys.signingKey.sign(label: "commit", message: $0) }
     return (commit, root, state)
+  }
+
+  /// Keys that are retired in the parent zone sign nothing in the new one either.
+  private func retirements(for acl: ZoneACL) -> [ZoneOperation] {
+    acl.fields.entries.compactMap { entry in
+      choice.head.retiredBelow[entry.user].map { ZoneOperation.retireKey(user: entry.user, gen: $0) }
+    }
   }
 
   private func bundle(_ genesis: ZoneCommit, _ root: NodeRecord, _ draft: SplitDraft) -> [UInt8] {
