@@ -209,6 +209,38 @@ import ZeroDarkCloudTesting
     }
   }
 
+  @Test(
+    "while the stream is refused, and other requests are answered, the engine asks at intervals, and says why",
+    arguments: [
+      (429, #"{"code":"tooManyRequests","message":"m","retryable":true}"#), (502, "<html>Bad Gateway</html>"),
+    ])
+  func refusedStream_theEngineAsks(status: Int, body: String) async throws {
+    try await TestWorld.run { world in
+      let setting = try await Setting(world)
+      let (a, b, time) = (setting.a, setting.b, setting.time)
+      setting.hostile.tell(.fabricate("GET", Routes.events, status: status, json: body))
+      let updates = try b.syncManager.statusUpdates
+      try await setting.run {
+        for await update in updates { if case .eventsMissing = update { break } }
+        try await b.create("/mine", "b")
+        await b.recorder.wait(for: "pushed /mine")
+        try await a.create("/1")
+        try await a.sync()
+        for count in 1...8 {
+          await time.waitForPauses(count, besides: .seconds(20))
+          await time.step()
+        }
+        await time.waitForPauses(9, besides: .seconds(20))
+        await b.recorder.wait(for: "new /1")
+        #expect(time.now > .seconds(60) && time.now < .seconds(65))
+        #expect(b.network.count("GET", Routes.zones) == 3)
+        let state = try await b.syncManager.syncState(forLocalUserID: b.localUserID)
+        #expect(state.isPolling && state.connection == .online)
+      }
+      try await world.settle(a)
+    }
+  }
+
   @Test("F4: answers that ask for a pause of 2^62 ms hold the stream and the queue for five minutes at most")
   func pauses_haveACap() async throws {
     try await TestWorld.run { world in
@@ -219,9 +251,9 @@ import ZeroDarkCloudTesting
       setting.hostile.tell(.fabricate("POST", Routes.commits, status: 503, json: json), times: 1)
       try await b.create("/f", "1")
       try await setting.run {
-        await time.waitForPauses(1, besides: .seconds(20))
-        await time.step()
-        // The watch for the first event ends first, then the pause of the zone.
+        // A poll takes the place of the stream, so the zone's push and its pause begin at the same time as the stream's
+        // pause. The two end first, and the watch of the next stream for its first event later.
+        await time.waitForPauses(2, besides: .seconds(20))
         await time.step(sleepers: 2)
         await time.step()
         await b.recorder.wait(for: "pushed /f")

@@ -18,16 +18,18 @@ struct EventListener: Sendable {
   /// request is needed.
   package func run() async {
     var backoff = Backoff()
+    var health = StreamHealth()
     while !Task.isCancelled {
-      let health = StreamHealth()
       do { try await listenOnce(health) } catch {
         if health.isProven(at: time.now()) { backoff.reset() }
+        await pollIfDue(after: error, health)
         if error is TransportError, !health.isPolling {
           reachability.lost()
           session.events.post { .offline(localUserID: $0) }
         }
-        guard await pause(after: error, &backoff) else { return }
+        guard await pause(after: error, health, &backoff) else { return }
       }
+      health = StreamHealth(after: health)
     }
   }
 
@@ -71,18 +73,36 @@ struct EventListener: Sendable {
     if reachability.reached() { tellOfReconnection() }
   }
 
+  // MARK: Polling
+
   /// Polls the server until the stream's first event arrives, because a buffering proxy may hold back all events.
   private func askWhileSilent(_ health: StreamHealth) async throws {
     try await time.sleep(StreamHealth.firstEventDeadline)
     while !health.hasHeard {
-      do {
-        try await took(try await session.api.zones(since: nil))
-        if health.polls() { session.events.post { .eventsMissing(localUserID: $0) } }
-      } catch {
-        if error is CancellationError { throw error }
-        session.events.report(error)
-      }
+      await poll(health)
       try await time.sleep(StreamHealth.pollInterval)
+    }
+  }
+
+  /// Polls the server if it may still answer other requests than the stream's. Without the list of zones, the background
+  /// sync would neither pull nor push.
+  private func pollIfDue(after error: any Error, _ health: StreamHealth) async {
+    if error is CancellationError { return }
+    if (error as? TransportError)?.isUnsent == true { return health.forgetPolls() }
+    // A stream that was silent for so long has been polled for, and another silent request would delay the next stream.
+    if (error as? TransportError)?.code == .timeout { return }
+    if health.isPollDue(at: time.now()) { await poll(health) }
+  }
+
+  private func poll(_ health: StreamHealth) async {
+    do {
+      try await took(try await session.api.zones(since: nil))
+      if health.polled(at: time.now(), isAnswered: true) { session.events.post { .eventsMissing(localUserID: $0) } }
+    } catch {
+      // The stream has ended while the poll was running.
+      if error is CancellationError { return }
+      _ = health.polled(at: time.now(), isAnswered: false)
+      session.events.report(error)
     }
   }
 
@@ -94,10 +114,11 @@ struct EventListener: Sendable {
   // MARK: Waiting
 
   /// - Returns: False if the loop must end.
-  private func pause(after error: any Error, _ backoff: inout Backoff) async -> Bool {
+  private func pause(after error: any Error, _ health: StreamHealth, _ backoff: inout Backoff) async -> Bool {
     if Task.isCancelled || error is CancellationError { return !Task.isCancelled }
     let answers = session.api.connection.answers.stream()
-    session.events.report(error)
+    // While polls are answered, the status is `eventsMissing`: a transport error would report that the server is away.
+    if !(error is TransportError && health.isPolling) { session.events.report(error) }
     let length = Duration.milliseconds(Int64(backoff.next(after: error, random: time.random())))
     do {
       guard (error as? TransportError)?.isUnsent == true, length > Self.shortestPause else {
@@ -125,11 +146,14 @@ struct EventListener: Sendable {
   }
 }
 
-/// The observed health of one event stream.
+/// The observed health of one event stream, and the polls since the last stream that delivered an event.
 final class StreamHealth: Sendable {
   private struct State {
     var firstEvent: ContinuousClock.Instant?
-    var isPolling = false
+    /// The last poll that took the place of an event.
+    var lastPoll: (date: ContinuousClock.Instant, isAnswered: Bool)?
+    /// Whether the server answered a poll while this stream was open.
+    var hasPolled = false
   }
 
   /// The server sends its first event along with the response headers.
@@ -138,11 +162,17 @@ final class StreamHealth: Sendable {
   /// A stream that ends sooner does not count as a success, so the pauses before the next attempts grow.
   package static let proof = Duration.seconds(30)
 
-  private let state = Locked(State())
+  private let state: Locked<State>
+
+  /// - Parameter previous: The stream before this one.
+  package init(after previous: StreamHealth? = nil) {
+    let last = previous?.state.withLock { $0.firstEvent == nil ? $0.lastPoll : nil }
+    state = Locked(State(lastPoll: last))
+  }
 
   var hasHeard: Bool { state.withLock { $0.firstEvent != nil } }
-  /// Whether the server answers other requests while the stream is silent.
-  package var isPolling: Bool { state.withLock { $0.isPolling && $0.firstEvent == nil } }
+  /// Whether the server answers other requests while no stream delivers an event.
+  package var isPolling: Bool { state.withLock { $0.firstEvent == nil && $0.lastPoll?.isAnswered == true } }
 
   /// - Returns: Whether this is the stream's first event.
   package func hears(at now: ContinuousClock.Instant) -> Bool {
@@ -153,17 +183,27 @@ final class StreamHealth: Sendable {
     }
   }
 
-  /// - Returns: Whether this is the first poll.
-  func polls() -> Bool {
+  /// Whether a poll may take the place of the events of a stream that has ended.
+  package func isPollDue(at now: ContinuousClock.Instant) -> Bool {
     state.withLock { state in
-      defer { state.isPolling = true }
-      return !state.isPolling
+      state.firstEvent == nil && state.lastPoll.map { $0.date + Self.pollInterval <= now } ?? true
+    }
+  }
+
+  /// Forgets the polls, because the server cannot be reached any more.
+  func forgetPolls() { state.withLock { $0.lastPoll = nil } }
+
+  /// - Returns: Whether this is the first poll that is answered, or the first one since a poll that was not.
+  package func polled(at now: ContinuousClock.Instant, isAnswered: Bool) -> Bool {
+    state.withLock { state in
+      defer { (state.lastPoll, state.hasPolled) = ((now, isAnswered), state.hasPolled || isAnswered) }
+      return isAnswered && state.lastPoll?.isAnswered != true
     }
   }
 
   package func isProven(at now: ContinuousClock.Instant) -> Bool {
     state.withLock { state in
-      guard let first = state.firstEvent else { return state.isPolling }
+      guard let first = state.firstEvent else { return state.hasPolled }
       return first.duration(to: now) >= Self.proof
     }
   }
