@@ -3,6 +3,7 @@ import GRDB
 import Synchronization
 import Testing
 import ZDCProtocol
+import ZDCSync
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
@@ -241,6 +242,83 @@ import ZeroDarkCloudTesting
     }
   }
 
+  /// Waits until the device is online and its pulls have ended.
+  private static func waitForPulls(of device: TestDevice, _ updates: AsyncStream<ZDCSyncStatus>) async throws {
+    for await update in updates { if case .online = update { break } }
+    while try device.syncManager.isPullingChanges(forLocalUserID: device.localUserID) { await Task.yield() }
+  }
+
+  /// Returns whether a zone waits for a pull.
+  private static func needsPull(_ device: TestDevice) async throws -> Bool {
+    let engine = try await device.syncManager.engine(for: device.localUserID)
+    for worker in await engine.knownWorkers where await worker.state.needsPull { return true }
+    return false
+  }
+
+  /// - B's push is on its way, and the app aborts B's pulls while the event of A's change waits for the push
+  /// => a minute later, the change is pulled
+  @Test func abortedEventThatWaitsForAPush_isPulledLater() async throws {
+    try await TestWorld.run { world in
+      let setting = try await Setting(world)
+      let (a, b, time) = (setting.a, setting.b, setting.time)
+      let (manager, user) = (try b.syncManager, try b.localUserID)
+      setting.hostile.tell(Self.events("head") { (try? Self.withoutPage($0)) ?? $0 })
+      let (arrived, arrive) = AsyncStream.makeStream(of: Void.self)
+      let (released, release) = AsyncStream.makeStream(of: Void.self)
+      let hold: @Sendable () async -> Void = {
+        arrive.yield()
+        for await _ in released { return }
+      }
+      let updates = manager.statusUpdates
+      try await setting.run {
+        try await Self.waitForPulls(of: b, updates)
+        b.network.fail(.before(hold), "POST", Routes.commits)
+        b.network.fail(.answer(status: 503, code: "shuttingDown"), "POST", Routes.commits)
+        try await b.create("/mine", "b")
+        for await _ in arrived { break }
+        try await manager.pausePush(forLocalUserID: user)
+        try await a.create("/x")
+        try await a.sync()
+        while !manager.isPullingChanges(forLocalUserID: user) { await Task.yield() }
+        // The round is registered in the same job of the engine's executor that shows it.
+        _ = try await manager.engine(for: user).knownWorkers
+        await manager.abortPull(forLocalUserID: user)
+        release.yield()
+        while manager.isPullingChanges(forLocalUserID: user) { await Task.yield() }
+        try #require(try await Self.needsPull(b))
+        while time.now < .seconds(60) { await time.step() }
+        await b.recorder.wait(for: "new /x")
+        try await manager.resumePush(forLocalUserID: user)
+        await b.recorder.wait(for: "pushed /mine")
+      }
+      try await world.settle(a)
+    }
+  }
+
+  /// - the database refuses the transaction of an event
+  /// => the change is pulled after a pause
+  @Test func eventThatTheDatabaseRefuses_isPulledLater() async throws {
+    try await TestWorld.run { world in
+      let setting = try await Setting(world)
+      let (a, b, time) = (setting.a, setting.b, setting.time)
+      let updates = try b.syncManager.statusUpdates
+      try await setting.run {
+        try await Self.waitForPulls(of: b, updates)
+        let next = try b.syncManager.statusUpdates
+        try await Self.execute(
+          "CREATE TRIGGER full BEFORE INSERT ON zdc_log BEGIN SELECT RAISE(ABORT, 'by test'); END", b)
+        try await a.create("/x")
+        try await a.sync()
+        for await update in next { if case .pullFinished = update { break } }
+        try await Self.execute("DROP TRIGGER full", b)
+        try #require(try await Self.needsPull(b))
+        await time.step(sleepers: 2)
+        await b.recorder.wait(for: "new /x")
+      }
+      try await world.settle(a)
+    }
+  }
+
   @Test("F4: answers that ask for a pause of 2^62 ms hold the stream and the queue for five minutes at most")
   func pauses_haveACap() async throws {
     try await TestWorld.run { world in
@@ -287,8 +365,10 @@ import ZeroDarkCloudTesting
   }
 
   private static func rename(_ table: String, to name: String, _ device: TestDevice) async throws {
-    try await device.database.write { transaction in
-      try transaction.database.execute(sql: "ALTER TABLE \(table) RENAME TO \(name)")
-    }
+    try await execute("ALTER TABLE \(table) RENAME TO \(name)", device)
+  }
+
+  private static func execute(_ sql: String, _ device: TestDevice) async throws {
+    try await device.database.write { transaction in try transaction.database.execute(sql: sql) }
   }
 }

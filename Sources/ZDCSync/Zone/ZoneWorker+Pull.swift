@@ -87,7 +87,13 @@ extension ZoneWorker {
 
   /// Applies the changes of an event, or pulls if the event does not continue the pinned head.
   package func take(_ event: HeadEvent) async throws -> TakenEvent {
-    try await step { try await self.takeInTurn(event) }
+    try await step {
+      do { return try await self.takeInTurn(event) } catch {
+        // The error may precede the pull, whose errors are noted already. The server does not name the head again.
+        if !state.needsPull, let ending = Self.ending(error, inBackground: true) { handle(ending) }
+        throw error
+      }
+    }
   }
 
   package enum TakenEvent: Sendable {
@@ -136,9 +142,6 @@ extension ZoneWorker {
     } catch is ZDCSecurityError {
       // The puller encounters the same error and handles it.
       return nil
-    } catch let error as CancellationError {
-      handle(.pullAborted)
-      throw error
     }
   }
 
