@@ -26,7 +26,7 @@ actor BackgroundSync {
   private var isSurveyMissed = false
   /// Whether the mailbox has messages that were not looked at, and whether a round does that.
   private var (areMessagesDue, isTakingMessages) = (false, false)
-  private var messagePause = Pause()
+  private var messagePause = MessagePause()
   /// The pause after failures that affect all zones.
   private var pause = EnginePause()
 
@@ -181,7 +181,8 @@ actor BackgroundSync {
   }
 
   private func startTakingMessages() {
-    guard areMessagesDue, !isTakingMessages, !messagePause.lasts(session.time.now()) else { return }
+    guard areMessagesDue, !isTakingMessages else { return }
+    if let rest = messagePause.rest(session.time.now()) { return wake.signal(after: rest) }
     (areMessagesDue, isTakingMessages) = (false, true)
     newJobs.yield { await self.takeMessagesInBackground() }
   }
@@ -194,7 +195,7 @@ actor BackgroundSync {
         messagesFailed(failure)
       } else {
         pause.endIfOfConnection()
-        messagePause = Pause()
+        messagePause.roundEnded(commits: round.summary.commits, now: session.time.now())
         for zone in try await scheduler.zonesBehindMembers() {
           newJobs.yield { [scheduler] in await scheduler.worker(zone).pullForMember() }
         }
@@ -341,4 +342,31 @@ package struct EnginePause: Sendable {
 
   /// Ends a pause that a connection failure caused, because the server has answered.
   package mutating func endIfOfConnection() { if isOfConnection { end() } }
+}
+
+/// The pause between two rounds that take messages over. Pure.
+struct MessagePause: Sendable {
+  static let afterEmptyRounds = Duration.seconds(5)
+
+  private var pause = Pause()
+  /// The number of rounds in a row that took nothing over.
+  private var emptyRounds = 0
+
+  /// - Returns: The time until the next round may begin, or nil if it may begin now.
+  func rest(_ now: ContinuousClock.Instant) -> Duration? {
+    pause.until.flatMap { $0 > now ? now.duration(to: $0) : nil }
+  }
+
+  /// Begins a pause after two rounds in a row that took nothing over. One is ordinary: the round before may have taken the
+  /// message of its event. A server that sends events without messages causes one round per pause.
+  mutating func roundEnded(commits: Int, now: ContinuousClock.Instant) {
+    pause = Pause()
+    emptyRounds = commits > 0 ? 0 : emptyRounds + 1
+    if emptyRounds > 1 { pause.until = now + Self.afterEmptyRounds }
+  }
+
+  /// - Returns: The length of the pause.
+  mutating func begin(after error: any Error, now: ContinuousClock.Instant, random: Double) -> Duration {
+    pause.begin(after: error, now: now, random: random)
+  }
 }
