@@ -1,5 +1,6 @@
 package import ZDCCrypto
 package import ZDCProtocol
+internal import ZDCSupport
 
 /// The credentials with which a device authenticates.
 package struct SessionCredentials: Sendable {
@@ -32,7 +33,7 @@ package actor Session {
   private var credentials: SessionCredentials
   private let storage: (any SessionStorage)?
   private var token: String?
-  private var opening: Task<String, any Error>?
+  private let openings = SharedWork<Int, String>()
 
   package init(
     connection: ServerConnection, credentials: SessionCredentials, storage: (any SessionStorage)? = nil
@@ -55,23 +56,25 @@ package actor Session {
     return try await obtain(not: refused)
   }
 
-  /// Returns the stored token, unless it is the refused one; otherwise opens a session.
+  /// Returns the stored token, unless it is the refused one; otherwise opens a session. A cancelled caller does not wait
+  /// for the server, whose answer the other callers still get.
   private func obtain(not refused: String?) async throws -> String {
-    if let opening { return try await opening.value }
-    let task = Task { [connection, credentials, storage] in
-      let kept = try await storage?.load().map(ZBase32.encode)
-      if let kept, kept != refused { return kept }
-      // The server does not know a device that never had a session.
-      let isKnown = kept != nil || refused != nil || storage == nil
-      let opened = try await Self.open(connection, credentials, byDeviceFirst: isKnown)
-      try await storage?.save(opened)
-      return ZBase32.encode(opened)
+    try await openings.value(0) { try await self.storedOrNewToken(not: refused) }
+  }
+
+  private func storedOrNewToken(not refused: String?) async throws -> String {
+    let kept = try await storage?.load().map(ZBase32.encode)
+    if let kept, kept != refused {
+      token = kept
+      return kept
     }
-    opening = task
-    defer { opening = nil }
-    let opened = try await task.value
-    token = opened
-    return opened
+    // The server does not know a device that never had a session.
+    let isKnown = kept != nil || refused != nil || storage == nil
+    let opened = try await Self.open(connection, credentials, byDeviceFirst: isKnown)
+    try await storage?.save(opened)
+    let text = ZBase32.encode(opened)
+    token = text
+    return text
   }
 
   /// Opens a session with the device's key or with the access key, which registers the device's key. If the server

@@ -39,6 +39,30 @@ import ZDCServer
     }
   }
 
+  /// - the server does not answer the challenge, and one of two requests that wait for the session is cancelled
+  /// => it ends at once, and the other one gets its answer
+  @Test(.timeLimit(.minutes(10))) func aCancelledRequest_doesNotWaitForTheSession() async throws {
+    try await NetworkWorld.run { world in
+      let device = try world.device()
+      let api = try await api(device)
+      let (arrived, arrive) = AsyncStream.makeStream(of: Void.self)
+      let (released, release) = AsyncStream.makeStream(of: Void.self)
+      device.transport.set(
+        .init(before: { request in
+          guard request.path == Routes.challenge else { return }
+          arrive.yield()
+          for await _ in released { return }
+        }))
+      let cancelled = Task { _ = try await api.zones(since: nil) }
+      for await _ in arrived { break }
+      let other = Task { try await api.zones(since: nil) }
+      cancelled.cancel()
+      await #expect(throws: CancellationError.self) { try await cancelled.value }
+      release.finish()
+      #expect(try await other.value.zones.count == 4)
+    }
+  }
+
   @Test func aForgottenSessionIsOpenedAgainByTheDevicesKey_andTheRequestSucceeds() async throws {
     try await NetworkWorld.run { world in
       let device = try world.device()
