@@ -57,7 +57,9 @@ extension ZDCReadTransaction {
   }
 
   func unreadableNodeCount(localUser: Int64) throws -> Int {
-    try zones.zones(localUser: localUser).reduce(0) { try $0 + unreadable.count(zone: $1.id) }
+    try zones.zones(localUser: localUser).reduce(0) { count, zone in
+      try count + (zone.isUnreachable ? 1 : unreadable.count(zone: zone.id))
+    }
   }
 
   package func frozenZones(localUser: Int64) throws -> [ZDCFrozenZone] {

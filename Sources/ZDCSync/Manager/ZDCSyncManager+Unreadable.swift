@@ -30,9 +30,14 @@ extension ZDCSyncManager {
   }
 }
 
+extension ZoneRow {
+  /// Whether the zone is a grafted branch that the server does not let the user read. It counts as one unreadable node.
+  var isUnreachable: Bool { isUnread && doubt == .inviteNotAuthorized }
+}
+
 extension ZDCReadTransaction {
   fileprivate func unreadableNodes(of zone: ZoneRow, limit: Int) throws -> [ZDCUnreadableNode] {
-    if zone.isUnread, zone.doubt == .inviteNotAuthorized { return try unreachableBranch(zone) }
+    if zone.isUnreachable { return try unreachableBranch(zone) }
     let leaves = leaves(zone: zone.id)
     return try unreadable.entries(zone: zone.id, limit: limit).compactMap { entry in
       // A newer version of the framework may have stored an unknown code.

@@ -76,6 +76,8 @@ package struct ZoneSyncState: Sendable {
   package private(set) var isRefusedThroughout = false
   private var contentLosses: [Int64: Int] = [:]
   private var pullPause = Pause()
+  /// Whether the last answer was that the server provides nothing of the grafted branch.
+  private var isUnreachable = false
   private var pushPause = Pause()
   /// The pause after events whose head the server does not provide.
   private var eventPause = Pause()
@@ -99,8 +101,9 @@ extension ZoneSyncState {
 
   package func isPushPaused(now: ContinuousClock.Instant) -> Bool { pushPause.lasts(now) }
 
-  /// Whether the last pull failed or was cancelled, so that this zone is not up to date.
-  package var isLeftOut: Bool { pullPause.until != nil }
+  /// Whether the last pull failed or was cancelled, so that this zone is not up to date. A branch that the server does not
+  /// let the user read is up to date as far as it can be: it is listed as unreadable, possibly for good.
+  package var isLeftOut: Bool { pullPause.until != nil && !isUnreachable }
 
   /// Returns whether an event may cause requests now. During a pause, all events of a zone are combined into one pull
   /// at its end.
@@ -157,17 +160,17 @@ extension ZoneSyncState {
 
   private mutating func headNamed(isKnown: Bool) {
     needsPull = !isKnown
-    if isKnown { (hasPulled, pullPause) = (true, Pause()) }
+    if isKnown { (hasPulled, pullPause, isUnreachable) = (true, Pause(), false) }
   }
 
   private mutating func pulled(isRefused: Bool) {
     (hasPulled, needsPull, isRefusedByApp) = (true, false, isRefused)
-    pullPause = Pause()
+    (pullPause, isUnreachable) = (Pause(), false)
   }
 
   /// Pauses pulls after a failure. A refused pull is repeated later; a pull of a frozen zone is not.
   private mutating func pullFailed(_ error: any Error, now: ContinuousClock.Instant, random: Double) -> [Action] {
-    hasPulled = true
+    (hasPulled, isUnreachable) = (true, false)
     needsPull = HeadRules.isTriedAgain(after: error)
     guard needsPull else {
       pullPause = Pause()
@@ -178,7 +181,7 @@ extension ZoneSyncState {
 
   /// Asks again after a pause, which grows. No event announces that the user may read the branch.
   private mutating func unreachable(now: ContinuousClock.Instant, random: Double) -> [Action] {
-    (hasPulled, needsPull) = (true, true)
+    (hasPulled, needsPull, isUnreachable) = (true, true, true)
     return [.wake(in: pullPause.begin(after: UnreachableBranch(), now: now, random: random))]
   }
 

@@ -51,8 +51,13 @@ struct GraftEngineTests {
       let (alice, carol) = (invited.alice, invited.people.carol)
       try await carol.graft("/list", invited.invite, from: alice)
       try await carol.create("/own", "1")
+      let user = try carol.localUserID
       for _ in 0..<2 {
-        try await carol.sync()
+        world.clock.advance(by: .seconds(3_600))
+        let summary = try await carol.sync()
+        #expect(summary.unreadableNodes == 1 && !summary.isComplete)
+        let state = try await carol.syncManager.syncState(forLocalUserID: user)
+        #expect(state.unreadableNodes == 1 && state.lastError == nil && state.lastSynced == world.clock.now)
         let unread = try await carol.syncManager.unreadableNodes(localUserID: try carol.localUserID)
         #expect(unread.map(\.code) == [.inviteNotAuthorized])
         let graft = try await carol.node("/list").uuid
@@ -60,7 +65,6 @@ struct GraftEngineTests {
         #expect(unread.map(\.cloudID) == [invited.invite.cloudID])
       }
       #expect(try await carol.queueCount() == 0)
-      let user = try carol.localUserID
       #expect(try await carol.syncManager.securityEvents(localUserID: user).isEmpty)
 
       carol.engineClock = world.clock.engineClock

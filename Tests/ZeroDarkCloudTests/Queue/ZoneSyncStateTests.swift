@@ -49,6 +49,18 @@ import ZDCProtocol
     #expect(waits(take(.pushFailed(full), random: 0.5)) == [.seconds(9)])
   }
 
+  @Test("a branch that the server does not let the user read is asked for again, and is not left out")
+  mutating func unreachableBranch() {
+    #expect(waits(take(.unreachable)) == [.milliseconds(249)])
+    #expect(!state.isLeftOut && !state.isPullDue(now: start) && state.isPullDue(now: start + .milliseconds(249)))
+    #expect(waits(take(.pullFailed(SomeError()), at: .milliseconds(249))) == [.milliseconds(499)])
+    #expect(state.isLeftOut)
+    _ = take(.unreachable)
+    #expect(!state.isLeftOut)
+    _ = take(.pulled(isRefusedByApp: false))
+    #expect(!state.isLeftOut && !state.needsPull)
+  }
+
   @Test("a pull that fails is due again after its pause; a frozen zone is not")
   mutating func failingPull() {
     _ = take(.headNamed(isKnown: false))
