@@ -1,4 +1,5 @@
 import Testing
+import ZDCSync
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
@@ -53,10 +54,16 @@ struct LocalUserTests {
       try await b.create("/theirs", "2")
       try await b.sync()
       try await a.sync()
+      let number = try await a.syncManager.engine(for: user).session.localUser
+      try await a.syncManager.pausePush(forLocalUserID: user)
       @Sendable func leaveAndReturn() async throws {
         try await a.database.write { manager.deleteLocalUser(user, transaction: $0) }
         if !whileRunning { await #expect(throws: ZDCError.self) { try await a.sync() } }
         try await a.login(words: words)
+        let state = try await a.syncManager.syncState(forLocalUserID: user)
+        #expect(!state.isPaused)
+        if !whileRunning { #expect(state == ZDCSyncState()) }
+        #expect(try await a.syncManager.engine(for: user).session.localUser > number)
       }
       if whileRunning {
         try await a.whileRunning {
@@ -66,6 +73,10 @@ struct LocalUserTests {
       } else {
         try await leaveAndReturn()
       }
+      // The pause of the removed user is gone, so this one ends with the first call to resume.
+      try await a.syncManager.pausePush(forLocalUserID: user)
+      try await a.syncManager.resumePush(forLocalUserID: user)
+      #expect(try await !a.syncManager.isPushPaused(forLocalUserID: user))
       try await a.sync()
       try await a.create("/mine", "1")
       try await a.sync()

@@ -17,6 +17,16 @@ extension FrameworkSchema {
     )
     """
 
+  /// The largest number of a local user who was removed. Numbers are not given again: engines in memory, of this process
+  /// and of others, may still know the user who had it.
+  static let userNumbers = """
+    CREATE TABLE zdc_local_user_number (last INTEGER NOT NULL);
+    INSERT INTO zdc_local_user_number (last) VALUES (0);
+    CREATE TRIGGER zdc_local_user_removed AFTER DELETE ON zdc_local_user
+    WHEN old.id > (SELECT last FROM zdc_local_user_number)
+    BEGIN UPDATE zdc_local_user_number SET last = old.id; END
+    """
+
   /// Whether the owner of another user's zone has closed their account. See ``ZoneRow/OwnerAccount``.
   static let ownerAccount = "ALTER TABLE zdc_zone ADD COLUMN ownerAccount INTEGER NOT NULL DEFAULT 0"
 

@@ -90,8 +90,13 @@ package struct LocalUserStore {
   }
 
   package func insert(_ row: inout LocalUserRow) throws {
+    // Engines of this process and of others know a user by this number, so a later user never gets it.
     try db.execute(
-      sql: "INSERT INTO zdc_local_user (userID, state, chain, sealed, createdMs, isNew) VALUES (?, ?, ?, ?, ?, ?)",
+      sql: """
+        INSERT INTO zdc_local_user (id, userID, state, chain, sealed, createdMs, isNew) VALUES (
+          1 + max((SELECT last FROM zdc_local_user_number), coalesce((SELECT max(id) FROM zdc_local_user), 0)),
+          ?, ?, ?, ?, ?, ?)
+        """,
       arguments: try arguments(row))
     row.id = db.lastInsertedRowID
   }
@@ -108,7 +113,6 @@ package struct LocalUserStore {
   package func delete(id: Int64) throws {
     try db.execute(sql: "DELETE FROM zdc_security_event WHERE localUser = ?", arguments: [id])
     try db.execute(sql: "DELETE FROM zdc_link WHERE localUser = ?", arguments: [id])
-    // A later user may get the same number.
     try db.execute(
       sql: "DELETE FROM zdc_meta WHERE key IN (?, ?)", arguments: [PushPause.key(id), LastSynced.key(id)])
     try db.execute(sql: "DELETE FROM zdc_local_user WHERE id = ?", arguments: [id])

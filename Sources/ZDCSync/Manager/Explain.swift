@@ -135,7 +135,8 @@ struct Explainer {
   package init(_ transaction: ZDCReadTransaction, zone: ZoneRow) throws {
     self.transaction = transaction
     self.zone = zone
-    engine = transaction.context.engines.state(try transaction.cloudState.facts(ofZone: zone.id).localUserID)
+    let localUserID = try transaction.cloudState.facts(ofZone: zone.id).localUserID
+    engine = transaction.context.engines.state(localUserID, localUser: zone.localUser)
     isPaused = try transaction.pushPause(localUser: zone.localUser) != nil
     dependencies = try transaction.operations.dependencies(zone: zone.id)
     let operations = try transaction.operations.operations(zone: zone.id, limit: .max)

@@ -23,9 +23,11 @@ extension ZDCSyncManager {
   /// - Throws: ``ZDCError``: `localUserNotFound` or `localUserNotReady`; nothing is paused then. The error of the
   ///   database.
   public func pausePush(forLocalUserID localUserID: String, andAbortUploads abort: Bool = false) async throws {
+    // First, because it drops the pauses of a removed user with the same ID.
+    let engine = try await engine(for: localUserID)
     pauses.withLock { $0[localUserID, default: 0] += 1 }
     do {
-      try await setPause(abort ? .abortingUploads : .lettingUploadsEnd, localUserID)
+      try await setPause(abort ? .abortingUploads : .lettingUploadsEnd, engine)
     } catch {
       takeBackPause(localUserID)
       throw error
@@ -43,7 +45,8 @@ extension ZDCSyncManager {
   ///
   /// - Throws: ``ZDCError``: `localUserNotFound` or `localUserNotReady`. The error of the database.
   public func resumePush(forLocalUserID localUserID: String) async throws {
-    if takeBackPause(localUserID) { try await setPause(nil, localUserID) }
+    let engine = try await engine(for: localUserID)
+    if takeBackPause(localUserID) { try await setPause(nil, engine) }
   }
 
   /// - Returns: Whether it was the last pause.
@@ -56,8 +59,7 @@ extension ZDCSyncManager {
     }
   }
 
-  private func setPause(_ pause: PushPause?, _ localUserID: String) async throws {
-    let engine = try await engine(for: localUserID)
+  private func setPause(_ pause: PushPause?, _ engine: SyncScheduler) async throws {
     try await database.rwDatabaseConnection.asyncReadWrite { transaction in
       try transaction.setPushPause(pause, localUser: engine.session.localUser)
     }

@@ -124,7 +124,7 @@ extension ZDCSyncManager {
       for (row, task) in running where users[row] == nil {
         await Self.end([task])
         running[row] = nil
-        engines.withLock { engines in engines = engines.filter { $0.value.session.localUser != row } }
+        for user in engines.withLock({ Array($0.keys) }) { forgetEngine(of: user) { $0 == row } }
       }
       for (row, user) in users where running[row] == nil { running[row] = Task { await self.runEngine(user) } }
     }

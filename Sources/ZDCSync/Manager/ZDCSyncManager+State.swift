@@ -45,7 +45,7 @@ extension ZDCReadTransaction {
     guard let user = try UserID(text: localUserID).flatMap({ try localUsers.user($0) }) else {
       throw ZDCError(.localUserNotFound)
     }
-    let engine = context.engines.state(localUserID)
+    let engine = context.engines.state(localUserID, localUser: user.id)
     var state = engine.shown
     state.lastSynced = try [state.lastSynced, lastSynced(localUser: user.id)].compactMap(\.self).max()
     state.isPaused = try pushPause(localUser: user.id) != nil

@@ -171,7 +171,8 @@ public final class ZDCSyncManager: Sendable {
     guard let userID = UserID(text: localUserID) else { throw ZDCError(.localUserNotFound) }
     let row = try await rowID(of: userID)
     // A user who was removed and has logged in again has another row.
-    if let known = engines.withLock({ $0[localUserID] }), known.session.localUser == row { return known }
+    forgetEngine(of: localUserID) { $0 < row }
+    if let known = engines.withLock({ $0[localUserID] }) { return known }
     let api = try await users.serverAPI(for: userID)
     let session = SyncSession(
       localUser: row, localUserID: localUserID, appTreeID: config.primaryTreeID,
@@ -183,12 +184,23 @@ public final class ZDCSyncManager: Sendable {
       time: config.engineClock, logger: config.logger, events: SyncEvents(localUserID: localUserID, hub: hub),
       activity: SyncActivity(localUserID: localUserID, treeID: config.primaryTreeID) { [weak self] in self?.post($0) },
       progress: UploadProgress(localUserID: localUserID, manager: progress), handOver: handOver)
+    database.context.engines.begin(localUserID, localUser: row)
     let made = SyncScheduler(session: session)
     return engines.withLock { engines in
-      if let known = engines[localUserID], known.session.localUser == row { return known }
+      if let known = engines[localUserID], known.session.localUser >= row { return known }
       engines[localUserID] = made
       return made
     }
+  }
+
+  /// Drops the engine of a user who was removed, and the pauses of their pushes.
+  func forgetEngine(of localUserID: String, where isRemoved: (_ row: Int64) -> Bool) {
+    let isForgotten = engines.withLock { engines in
+      guard let known = engines[localUserID], isRemoved(known.session.localUser) else { return false }
+      engines[localUserID] = nil
+      return true
+    }
+    if isForgotten { pauses.withLock { $0[localUserID] = nil } }
   }
 
   private func rowID(of userID: UserID) async throws -> Int64 {

@@ -10,19 +10,43 @@ package final class EngineStates: Sendable {
   /// The table that observations of an engine's state track. Only the engine's pause is stored there.
   package static let table = "zdc_meta"
 
-  private let states = Locked<[String: EngineState]>([:])
+  private struct Entry {
+    /// The number of the local user whose engine it is; nil before the engine exists.
+    var localUser: Int64?
+    var state = EngineState()
+  }
+
+  private let entries = Locked<[String: Entry]>([:])
 
   package func state(_ localUserID: String) -> EngineState {
-    states.withLock { $0[localUserID] } ?? EngineState()
+    entries.withLock { $0[localUserID]?.state } ?? EngineState()
+  }
+
+  /// Returns the state of this local user. An account that was removed and has logged in again is another local user with
+  /// the same ID, and an empty tree.
+  package func state(_ localUserID: String, localUser: Int64) -> EngineState {
+    entries.withLock { entries in
+      guard let entry = entries[localUserID], entry.localUser ?? localUser == localUser else { return EngineState() }
+      return entry.state
+    }
+  }
+
+  /// Begins the state of an engine. That of a removed user with the same ID ends.
+  func begin(_ localUserID: String, localUser: Int64) {
+    entries.withLock { entries in
+      let known = entries[localUserID]?.localUser
+      if let known, known < localUser { entries[localUserID] = nil }
+      entries[localUserID, default: Entry()].localUser = max(known ?? localUser, localUser)
+    }
   }
 
   /// - Returns: Whether the state changed.
   package func update(_ localUserID: String, _ change: (inout EngineState) -> Void) -> Bool {
-    states.withLock { states in
-      let before = states[localUserID] ?? EngineState()
+    entries.withLock { entries in
+      let before = entries[localUserID]?.state ?? EngineState()
       var after = before
       change(&after)
-      states[localUserID] = after
+      entries[localUserID, default: Entry()].state = after
       return before.shown != after.shown || before.offline != after.offline || before.pauses != after.pauses
     }
   }
