@@ -1,6 +1,7 @@
 import Foundation
 import Synchronization
 import Testing
+import ZDCProtocol
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
@@ -164,6 +165,42 @@ struct SyncManagerTests {
       #expect(posted.take() == ["pushPaused", "pushResumed"])
       try await a.push()
       #expect(try await a.queueCount() == 0)
+    }
+  }
+
+  /// - pushes are paused while an upload runs, and the upload ends
+  /// => the app sees the push end with it
+  @Test(.timeLimit(.minutes(10))) func uploadThatEndsInAPause_endsThePush() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let (manager, user) = (try a.syncManager, try a.localUserID)
+      let (arrived, arrive) = AsyncStream.makeStream(of: Void.self)
+      let (released, release) = AsyncStream.makeStream(of: Void.self)
+      let (stopped, stop) = AsyncStream.makeStream(of: Void.self)
+      let hold: @Sendable () async -> Void = {
+        arrive.yield()
+        for await _ in released { return }
+      }
+      a.network.fail(.before(hold), "PUT", Routes.blobPart)
+      try await a.whileRunning {
+        try await a.create("/big", String(repeating: "x", count: 100_000))
+        for await _ in arrived { break }
+        for try await state in manager.syncStates(forLocalUserID: user) where !state.isPushing { break }
+        #expect(manager.isPushingChanges(forLocalUserID: user))
+        let observer = NotificationCenter.default.addObserver(
+          forName: .ZDCSyncStatusChangedNotification, object: manager, queue: nil
+        ) { notification in
+          let info = notification.userInfo?[kZDCSyncStatusNotificationInfo] as? ZDCSyncStatusNotificationInfo
+          if info?.type == .pushStopped { stop.yield() }
+        }
+        defer { NotificationCenter.default.removeObserver(observer) }
+        try await manager.pausePush(forLocalUserID: user)
+        release.yield()
+        for await _ in stopped { break }
+        #expect(!manager.isPushingChanges(forLocalUserID: user))
+        try await manager.resumePush(forLocalUserID: user)
+        await a.recorder.wait(for: "pushed /big")
+      }
     }
   }
 

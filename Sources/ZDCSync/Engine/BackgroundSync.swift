@@ -78,7 +78,7 @@ actor BackgroundSync {
     await scheduler.noteNewZones()
     let states = await states()
     wakeAtNextPause(states)
-    guard !pause.lasts(session.time.now()) else { return }
+    guard !pause.lasts(session.time.now()) else { return await noteUploads() }
     startDuePulls(states)
     startTakingMessages()
     let survey = try await scheduler.survey()
@@ -86,6 +86,13 @@ actor BackgroundSync {
     if await scheduler.pullFirst(survey) { wake.signal() }
     await startDuePushes(survey.zones)
     await startKeyReplacements(survey)
+    await noteUploads()
+  }
+
+  /// Reports the end of the last upload if no push follows it, which would report it: the user's pushes may be paused.
+  private func noteUploads() async {
+    guard pushing.isEmpty else { return }
+    session.activity.uploadsChanged(isUploading: await scheduler.hasUploads())
   }
 
   private func states() async -> [Int64: ZoneSyncState] {
