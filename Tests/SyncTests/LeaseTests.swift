@@ -1,5 +1,6 @@
 import Synchronization
 import Testing
+import ZDCSync
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
@@ -73,6 +74,27 @@ import ZeroDarkCloudTesting
       try await second.waitUntilQueueIsEmpty()
       waiting.cancel()
       await waiting.value
+      try await second.close()
+    }
+  }
+
+  /// - another process has synced in the meantime, and several callers come at the same time
+  /// => each of them finds the engine as it is after its reset
+  @Test func concurrentCallers_waitForTheReset() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let second = try await Self.second(world, of: a)
+      try await a.sync()
+      try await second.sync()
+      let manager = try a.syncManager
+      let engine = try await manager.engine(for: a.localUserID)
+      #expect(await !engine.knownWorkers.isEmpty)
+      try await withThrowingTaskGroup(of: Int?.self) { group in
+        for _ in 0..<20 {
+          group.addTask { try await manager.whileSyncing { await engine.knownWorkers.count } }
+        }
+        for try await workers in group { #expect(workers == 0) }
+      }
       try await second.close()
     }
   }

@@ -70,13 +70,19 @@ extension ZDCSyncManager {
     return false
   }
 
+  /// Resets the engines if another process has held the lease. Each caller waits for the reset: otherwise it would use an
+  /// engine that is being reset.
   private func forgetWhatOthersChanged(_ generation: Int) async {
-    let isKnown = knownGeneration.withLock { known in
-      defer { known = generation }
-      return known == generation
+    let task = reset.withLock { known in
+      if let known, known.generation == generation { return known.task }
+      let task = Task { [engines, previous = known?.task] in
+        await previous?.value
+        for engine in engines.withLock({ Array($0.values) }) { await engine.startAnew() }
+      }
+      known = (generation, task)
+      return task
     }
-    guard !isKnown else { return }
-    for engine in engines.withLock({ Array($0.values) }) { await engine.startAnew() }
+    await task.value
   }
 
   // MARK: In the background

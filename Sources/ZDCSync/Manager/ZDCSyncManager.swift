@@ -32,8 +32,8 @@ public final class ZDCSyncManager: Sendable {
   package let handOver: TransferHandOver
   package let hub: StatusHub
   let engines = Locked<[String: SyncScheduler]>([:])
-  /// The lease's generation in which the engines were created.
-  let knownGeneration = Locked(0)
+  /// The reset of the engines in the lease's current generation.
+  let reset = Locked<(generation: Int, task: Task<Void, Never>)?>(nil)
   /// The number of times that each user's pushes were paused.
   package let pauses = Locked<[String: Int]>([:])
   private let background = Locked<Task<Void, Never>?>(nil)
