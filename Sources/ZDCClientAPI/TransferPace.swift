@@ -23,7 +23,7 @@ package struct TransferPace: Sendable {
 
   /// Returns how long the answer's head may take, from the start of a request with a body of `bytes` bytes. A server
   /// that accepts them more slowly, or not at all, fails long before: see ``SendingPace``.
-  static func headDeadline(sending bytes: UInt64) -> Duration { maximum(bytes) }
+  package static func headDeadline(sending bytes: UInt64) -> Duration { maximum(bytes) }
 
   private static func maximum(_ bytes: UInt64) -> Duration {
     allowance + .seconds(Int64(clamping: bytes / UInt64(bytesPerSecond)))

@@ -3,17 +3,11 @@ internal import ZDCProtocol
 
 /// Turns a response into a verdict, a finding and a remedy for the user.
 enum DiagnosisRules {
-  static func server(_ info: ServerInfo, origin: String) -> ZDCConnectionCheck {
-    guard info.protocols.contains(1) else {
-      return ZDCConnectionCheck(
-        .server, .failed, "\(origin) speaks protocols \(info.protocols), and this version speaks 1",
-        advice: "update the older of the two")
-    }
-    return ZDCConnectionCheck(.server, .passed, "\(origin) is a ZeroDark server")
-  }
-
   static func serverAdvice(_ error: any Error) -> String? {
-    switch (error as? TransportError)?.code {
+    if (error as? ServerError)?.code == .unsupportedProtocol {
+      return "update the older one of the server and this program"
+    }
+    return switch (error as? TransportError)?.code {
     case .badAnswer, .proxyAnswered:
       "check that the address is that of zdc-server and that the proxy in front passes every path to it"
     case .refused: "start zdc-server, or the proxy in front of it"

@@ -32,15 +32,6 @@ struct DiagnosisRulesTests {
     #expect(DiagnosisRules.latency(.milliseconds(1_000)).verdict == .warning)
   }
 
-  @Test func serverOfAnotherProtocol_fails() {
-    func info(_ protocols: [Int]) -> ServerInfo {
-      ServerInfo(name: "zdc-server", version: "9", protocols: protocols, registration: "open", timeMs: 0)
-    }
-    #expect(DiagnosisRules.server(info([1, 2]), origin: "https://a").verdict == .passed)
-    #expect(DiagnosisRules.server(info([2]), origin: "https://a").verdict == .failed)
-    #expect(DiagnosisRules.server(info([]), origin: "https://a").verdict == .failed)
-  }
-
   @Test("M17: only an answer of the server itself shows that the body arrived")
   func bodySize() {
     #expect(DiagnosisRules.bodySize(8, status: 404, isFromServer: true).verdict == .passed)
