@@ -94,7 +94,10 @@ extension ZDCCloudTransaction {
       !spared.contains(row.id) && (row.id == top.id || row.parent.map(spared.contains) ?? true)
     }
     guard !tops.isEmpty else { throw Self.notUndoable("other devices have added nodes to it since") }
-    for row in tops { _ = try delete(row: row) }
+    // An error of a later one, such as a branch into which nodes are still moving, must find all as it was.
+    try readWrite.undoable {
+      for row in tops { _ = try delete(row: row) }
+    }
   }
 
   /// Whether this device has a row for all that the cloud has directly in the folder.

@@ -82,6 +82,31 @@ import ZDCTreesystem
     #expect(try await device.queue() == before.1)
   }
 
+  /// - an undo deletes two kept nodes, and the second deletion fails
+  /// => both nodes are there, and nothing is queued
+  @Test func undoThatCannotDeleteAll_deletesNone() async throws {
+    let device = try await CloudFixture()
+    try await device.create("/d", "/d/a", "/d/b", "/d/since")
+    try await device.pretendAllPushed()
+    let before = (try await device.tree(), try await device.queue())
+    try await device.write { cloud in
+      let kept = try ["/d/a", "/d/b"].map { try cloud.row(path: $0) }
+      try cloud.readWrite.record(.deletedInCloud, try cloud.row(path: "/d")) { $0.keptNodeIDs = kept.map(\.uuid) }
+      let entry = try #require(cloud.mergeJournal().first)
+      let (a, b) = (kept[0].id, kept[1].id)
+      try cloud.transaction.database.execute(
+        sql: """
+          CREATE TRIGGER second BEFORE DELETE ON zdc_node
+          WHEN old.id IN (\(a), \(b)) AND (SELECT COUNT(*) FROM zdc_node WHERE id IN (\(a), \(b))) = 1
+          BEGIN SELECT RAISE(ABORT, 'by test'); END
+          """)
+      #expect(throws: (any Error).self) { try cloud.undo(entry) }
+      try cloud.transaction.database.execute(sql: "DROP TRIGGER second")
+    }
+    #expect(try await device.tree() == before.0)
+    #expect(try await device.queue() == before.1)
+  }
+
   @Test func anEntryIsWrittenWithTheMerge_orNotAtAll() async throws {
     struct Failure: Error {}
     let device = try await device()
