@@ -314,9 +314,9 @@ import ZDCTreesystem
     }
   }
 
-  /// - a user is deleted, and the next one gets the same row number
-  /// => the new user's pushes are not paused, and they have never synced
-  @Test func aReusedRowID_inheritsNothingFromTheDeletedUser() async throws {
+  /// - a user is deleted, and the next one is created
+  /// => the new user has another row number, and nothing is stored under the deleted user's
+  @Test func aRowNumberIsNotGivenAgain_andNothingIsLeftOfItsUser() async throws {
     try await NetworkWorld.run { world in
       let device = try world.device()
       let user = try await device.users.createAccount().localUser
@@ -332,7 +332,7 @@ import ZDCTreesystem
         let ids = try transaction.localUsers.all().map(\.id)
         return (ids, try transaction.pushPause(localUser: id), try transaction.lastSynced(localUser: id))
       }
-      #expect(ids == [id] && pause == nil && synced == nil)
+      #expect(ids == [id + 1] && pause == nil && synced == nil)
     }
   }
 
