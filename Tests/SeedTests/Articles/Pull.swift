@@ -54,12 +54,13 @@ final class PullArticle: Sendable {
     for try await download in downloads.downloadMarkedContents(forLocalUserID: localUserID) {
       let node = download.node
       do {
-        let task = try JSONDecoder().decode(Task.self, from: cleartext(download.content.get()))
+        let theirs = try JSONDecoder().decode(Task.self, from: cleartext(download.content.get()))
         try await connection.write { transaction in
           guard
             let cloud = zdc.cloudTransaction(transaction, forLocalUserID: localUserID),
-            cloud.node(id: node.uuid) != nil  // it may have been deleted meanwhile
+            cloud.node(id: node.uuid)?.eTag_data == node.eTag_data  // it may have been deleted or changed since
           else { return }
+          let task = try merged(theirs, of: node, cloud)
           transaction.setObject(task, forKey: task.uuid, inCollection: "tasks")
           try cloud.linkNodeID(node.uuid, toKey: task.uuid, inCollection: "tasks")
           cloud.unmarkNodeAsNeedsDownload(node.uuid, components: .data, ifETagMatches: node.eTag_data)
@@ -100,6 +101,16 @@ final class PullArticle: Sendable {
       announce("\(path.nodeName) is new")
     }
   }
+}
+
+private func merged(_ theirs: Task, of node: ZDCNode, _ cloud: ZDCCloudTransaction) throws -> Task {
+  guard let eTag = node.eTag_data, cloud.hasPendingDataUploads(forNodeID: node.uuid),
+    var mine = cloud.linkedObject(forNodeID: node.uuid) as? Task
+  else { return theirs }
+  let report = try mine.mergeReporting(
+    cloudVersion: theirs, pendingChangesets: cloud.pendingChangesets(forNodeID: node.uuid))
+  cloud.didMergeData(withETag: eTag, forNodeID: node.uuid, report: report)
+  return mine
 }
 
 @Suite(.timeLimit(.minutes(20))) struct PullArticleTests {

@@ -23,6 +23,7 @@ func run() async throws {
   for await case .didDiscoverNewNode(let node, at: let path) in news {
     let (_, file) = try await phone.downloadManager.downloadNodeData(node)
     let text = String(decoding: try ZDCFileConversion.decryptCryptoFile(intoMemory: file), as: UTF8.self)
+    phone.diskManager.deleteFileIfUnmanaged(file.fileURL)
     print("on the phone: \(path), \(text)")
     break
   }
