@@ -7,7 +7,8 @@ import Foundation
 /// x bread +Groceries pri:C created:2026-11-24
 /// ```
 ///
-/// High and low priority are A and C. The list is the project. `key:value` words store properties that the format lacks.
+/// High and low priority are A and C. The list is the project. `key:value` words store properties that the format lacks. A
+/// title of which a reader would take words for a part of the format is written as `title:Call%20%2B49%20170`.
 public struct TodoText: Hashable, Sendable {
   /// The task, which is not in a list yet.
   public var task: Task
@@ -38,16 +39,23 @@ public struct TodoText: Hashable, Sendable {
       words.removeFirst()
     }
     self.init(task, list: nil)
-    self.task.title = words.filter { !take($0) }.joined(separator: " ")
-    if self.task.title.isEmpty { return nil }
+    let title = words.filter { !take($0) }
+    guard let first = title.first else { return nil }
+    let isEscaped = title.count == 1 && first.hasPrefix("title:")
+    self.task.title = isEscaped ? Self.value(of: first) : title.joined(separator: " ")
   }
 
-  /// The line, without its end.
+  /// The line, without its end. A reader gets the same title from it.
   public var line: String {
+    let plain = line(title: task.title.split(whereSeparator: \.isWhitespace).joined(separator: " "))
+    return Self(line: plain)?.task.title == task.title ? plain : line(title: "title:\(Self.escaped(task.title))")
+  }
+
+  private func line(title: String) -> String {
     let letter: String? = [.high: "A", .low: "C"][task.priority]
     let day = Self.day(task.created)
     var words = task.isDone ? ["x"] : letter.map { ["(\($0))", day] } ?? [day]
-    words.append(task.title.split(whereSeparator: \.isWhitespace).joined(separator: " "))
+    words.append(title)
     if let list { words.append("+\(Self.escaped(list))") }
     if task.isDone { words += (letter.map { ["pri:\($0)"] } ?? []) + ["created:\(day)"] }
     if !task.details.isEmpty { words.append("note:\(Self.escaped(task.details))") }
@@ -59,7 +67,7 @@ public struct TodoText: Hashable, Sendable {
     if word.hasPrefix("+"), word.count > 1 {
       list = String(word.dropFirst()).removingPercentEncoding ?? String(word.dropFirst())
     } else if word.hasPrefix("note:") {
-      task.details = String(word.dropFirst(5)).removingPercentEncoding ?? String(word.dropFirst(5))
+      task.details = Self.value(of: word)
     } else if word.hasPrefix("pri:"), let priority = Self.priority("(\(word.dropFirst(4)))") {
       task.priority = priority
     } else if word.hasPrefix("created:"), let date = Self.date(String(word.dropFirst(8))) {
@@ -84,6 +92,12 @@ public struct TodoText: Hashable, Sendable {
 
   private static func date(_ word: String) -> Date? {
     word.count == 10 ? try? Date(word, strategy: format) : nil
+  }
+
+  /// Returns the value of a word `key:value`.
+  private static func value(of word: String) -> String {
+    let value = String(word.drop { $0 != ":" }.dropFirst())
+    return value.removingPercentEncoding ?? value
   }
 
   private static func escaped(_ text: String) -> String {

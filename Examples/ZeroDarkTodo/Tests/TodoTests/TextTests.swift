@@ -31,6 +31,21 @@ import Testing
     }
   }
 
+  @Test(arguments: [
+    "Call +49 170 123", "milk note:2", "2026-12-01 party", "(A) team", "x", "x 2026-12-01 pay", "pri:A",
+    "created:2026-12-01 y",
+    "title:a", "title:", "a  b", " a", "a\nb", "100 % title:%41", "",
+  ])
+  func aTitleIsReadBack_whateverItsWords(_ title: String) throws {
+    let day = try Date("2026-11-24T00:00:00Z", strategy: .iso8601)
+    for isDone in [false, true] {
+      for (priority, list) in [(Priority.high, nil), (.normal, "My list")] {
+        let task = Task(listID: "", created: day, title: title, priority: priority, isDone: isDone, rank: "")
+        #expect(TodoText(line: TodoText(task, list: list).line) == TodoText(task, list: list))
+      }
+    }
+  }
+
   @Test func linesOfOtherProgramsAreRead() throws {
     let done = try #require(TodoText(line: "x 2026-11-24 2026-11-20 (not a priority) call mum @phone +Family due:soon"))
     #expect(done.task.title == "(not a priority) call mum @phone due:soon" && done.list == "Family")
