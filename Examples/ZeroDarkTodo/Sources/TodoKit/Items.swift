@@ -66,7 +66,16 @@ public struct Person: Identifiable, Hashable, Sendable {
   public let safetyNumber: [String]
 
   /// The name that the user has given them, their own one, their handle, or else the first characters of the ID.
-  public var label: String { name ?? ownName ?? handle.map { "@\($0)" } ?? String(id.prefix(8)) }
+  ///
+  /// Their own name is in quotation marks and has the first characters of the ID: it may be the handle or the name of
+  /// someone else.
+  public var label: String {
+    name ?? ownName.map { "“\($0.filter { !"“”".contains($0) })” (\(id.prefix(8)))" } ?? handle.map { "@\($0)" }
+      ?? String(id.prefix(8))
+  }
+
+  /// The first character of a name, for a picture.
+  public var initial: String { String((name ?? ownName ?? handle ?? id).displayed.prefix(1)).uppercased() }
 }
 
 /// An invitation that the user has neither accepted nor declined.

@@ -17,7 +17,23 @@ public struct List: Codable, Hashable, Sendable {
     public var tasks = 0
     /// The completed ones.
     public var done = 0
+
+    /// These numbers, within limits. Any member of a shared list can write any numbers, and a sum of some would overflow.
+    var limited: Counts {
+      let tasks = min(max(tasks, 0), 1_000_000)
+      return Counts(tasks: tasks, done: min(max(done, 0), tasks))
+    }
   }
+
+  /// The size above which the content of a list or a task is not downloaded, in bytes. A member of a shared list could
+  /// otherwise fill the memory of all others.
+  static let maxContentBytes: UInt64 = 1 << 20
+}
+
+extension Date {
+  /// This date, if it is between 1970 and 2200, or else the nearest of the two: other devices can write any date, and some
+  /// cannot be formatted.
+  var limited: Date { min(max(self, Date(timeIntervalSince1970: 0)), Date(timeIntervalSince1970: 7_258_118_400)) }
 }
 
 /// The content of a list's node. Its metadata is a ``List/Counts``.
@@ -76,10 +92,11 @@ struct TaskCloudJSON: Codable {
     rank = task.rank
   }
 
+  /// Returns the task. Another user may have written the content with any program.
   func task(inList listID: String) -> Task {
     Task(
-      listID: listID, created: created, title: title, details: details, priority: priority, isDone: completed,
-      rank: rank)
+      listID: listID, created: created.limited, title: title, details: details, priority: priority, isDone: completed,
+      rank: Rank.isValid(rank) ? rank : Rank.between(nil, nil))
   }
 }
 
@@ -133,6 +150,13 @@ struct InvitationCloudJSON: Codable {
     else { return nil }
     self = json
   }
+}
+
+/// The tasks of a list that a command has printed with their numbers. Its key is the list's.
+struct ShownTasks: Codable {
+  static let collection = "shownTasks"
+
+  var ids: [String]
 }
 
 /// The name that the user of this device has given another user.

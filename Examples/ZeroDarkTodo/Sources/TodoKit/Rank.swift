@@ -5,11 +5,23 @@
 enum Rank {
   private static let characters = Array("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
   private static let values = Dictionary(uniqueKeysWithValues: zip(characters, 0...))
+  private static let maxLength = 256
+
+  /// Whether a text is a rank that ``between(_:_:)`` can return. No rank ends with a zero: there is none before "0".
+  static func isValid(_ text: String) -> Bool {
+    (1...maxLength).contains(text.utf8.count) && text.allSatisfy { values[$0] != nil } && !text.hasSuffix("0")
+  }
 
   /// Returns a rank after `lower` and before `upper`; nil is the end of the order.
   ///
-  /// If the two are equal, because two devices chose the same place, the result is after both of them.
+  /// If the two are equal, because two devices chose the same place, the result is after both of them. If a rank between
+  /// them would be too long, the result is one of the two, and the names of the nodes decide about the order.
   static func between(_ lower: String?, _ upper: String?) -> String {
+    let result = middle(lower, upper)
+    return result.count <= maxLength ? result : lower ?? upper ?? result
+  }
+
+  private static func middle(_ lower: String?, _ upper: String?) -> String {
     let low = digits(lower ?? "")
     let high = upper.map(digits).flatMap { low.lexicographicallyPrecedes($0) ? $0 : nil }
     var (result, isBelowHigh) = ([Int](), false)

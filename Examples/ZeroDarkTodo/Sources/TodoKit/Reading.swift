@@ -41,6 +41,28 @@ extension Account {
     }
   }
 
+  /// Returns the list that a task is in, or nil if the task does not exist.
+  public func listID(ofTask taskID: String) async throws -> String? {
+    try await tree.read { _, cloud in
+      guard let listID = cloud.node(id: taskID)?.parentID else { return nil }
+      return cloud.linkedObject(forNodeID: listID) is List ? listID : nil
+    }
+  }
+
+  /// Stores which tasks of a list were shown under the numbers from 1, in place of those that were shown before.
+  public func recordNumbers(of taskIDs: [String], inList listID: String) async throws {
+    try await tree.write { transaction, _ in
+      transaction.setObject(ShownTasks(ids: taskIDs), forKey: listID, inCollection: ShownTasks.collection)
+    }
+  }
+
+  /// Returns the tasks of a list that were shown last under the numbers from 1.
+  public func numberedTasks(inList listID: String) async throws -> [String] {
+    try await tree.read { transaction, _ in
+      (transaction.object(forKey: listID, inCollection: ShownTasks.collection) as? ShownTasks)?.ids ?? []
+    }
+  }
+
   private func reader(_ transaction: ZDCReadTransaction, _ cloud: ZDCCloudReadTransaction) -> ScreenReader {
     ScreenReader(account: self, transaction: transaction, cloud: cloud)
   }
@@ -147,7 +169,7 @@ private struct ScreenReader {
       let rights = node.shareList.shareItem(forUserID: user)
       let isArriving = node.anchor != nil && rights == nil  // until then, there is neither content nor a share list
       return ListItem(
-        id: node.uuid, title: node.name ?? "", created: list.created, counts: list.counts,
+        id: node.uuid, title: node.name ?? "", created: list.created, counts: list.counts.limited,
         badges: badges(node.uuid).union(isArriving ? [.needsDownload] : []), members: members(of: node),
         isOwn: node.anchor == nil, canEdit: !isArriving && rights?.hasPermission(.write) != false,
         isArriving: isArriving)

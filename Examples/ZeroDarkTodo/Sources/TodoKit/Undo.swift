@@ -53,6 +53,13 @@ extension ZDCCloudReadTransaction {
     }
   }
 
+  /// Describes the deletion of a list. Tasks that are not on this device cannot be created again.
+  func deletion(of listID: String, _ removed: Removed) throws -> String {
+    let missing = try children(ofNodeID: listID).count - removed.tasks.count
+    guard missing > 0 else { return "deleted" }
+    return "deleted, with \(missing) \(missing == 1 ? "task" : "tasks") that an undo cannot restore"
+  }
+
   /// Whether the change can be undone or redone now. A list with tasks is not deleted by an undo.
   func canUndo(_ edit: Edit) throws -> Bool {
     switch edit.undo {

@@ -68,6 +68,7 @@ public final class ZDCManager: ZeroDarkCloudDelegate {
     database.register(Invitation.self, inCollection: Invitation.collection)
     database.register(Nickname.self, inCollection: Nickname.collection)
     database.register(Notice.self, inCollection: Notice.collection)
+    database.register(ShownTasks.self, inCollection: ShownTasks.collection)
     return try zdc.unlockOrCreateDatabase(database)
   }
 
@@ -150,6 +151,7 @@ extension ZDCManager {
       let hasNoNode = { (key: String) in trees.allSatisfy { $0.node(id: key) == nil } }
       try transaction.removeObjects(List.self, inCollection: List.collection) { key, _ in hasNoNode(key) }
       try transaction.removeObjects(Task.self, inCollection: Task.collection) { key, _ in hasNoNode(key) }
+      try transaction.removeObjects(ShownTasks.self, inCollection: ShownTasks.collection) { key, _ in hasNoNode(key) }
       try transaction.removeObjects(Invitation.self, inCollection: Invitation.collection) { key, _ in hasNoNode(key) }
       try transaction.removeEdits { !others.contains($0.user) }
       try transaction.removeObjects(Notice.self, inCollection: Notice.collection) { !others.contains($1.user) }
@@ -207,9 +209,10 @@ extension Account {
   public func deleteList(_ listID: String) async throws -> String {
     try await tree.write { transaction, cloud in
       let removed = try cloud.removed(listID)
+      let change = try cloud.deletion(of: listID, removed)
       try transaction.deleteList(listID, cloud)
       let edit = Edit(
-        user: user, nodeID: listID, title: removed.listTitle ?? "", change: "deleted", undo: .restoration(listID: nil))
+        user: user, nodeID: listID, title: removed.listTitle ?? "", change: change, undo: .restoration(listID: nil))
       return try transaction.record(edit, removed)
     }
   }
@@ -263,8 +266,9 @@ extension Account {
 
   /// Moves a task to the end of another list. Its photo moves with it.
   ///
-  /// A node keeps its place below the list with which it is shared. If one of the two lists is shared, the task is
-  /// therefore copied and deleted. Its photo is downloaded first.
+  /// If one of the two lists is shared, the task is copied and deleted, and its photo is downloaded first. The framework can
+  /// move nodes between shared branches, but the task's new rank would be uploaded at the same time, and of two contents of
+  /// a node that is on its way, one is lost.
   ///
   /// - Throws: `nodeNotFound` if the task or the list does not exist; for a copy also the errors of a download.
   public func moveTask(_ taskID: String, toList listID: String) async throws {
@@ -424,7 +428,8 @@ extension ZDCReadWriteTransaction {
     guard var list = cloud.linkedObject(forNodeID: listID) as? List else { return }
     let items = try cloud.orderedTasks(of: listID)
     let isComplete = items.allSatisfy { $0.task != nil }  // otherwise some are not downloaded yet
-    let done = isComplete ? items.count { $0.task?.isDone == true } : min(list.counts.done, items.count)
+    if !isComplete { cloud.setTag(true, forNodeID: listID, withIdentifier: "count") }
+    let done = isComplete ? items.count { $0.task?.isDone == true } : min(list.counts.limited.done, items.count)
     guard list.counts != List.Counts(tasks: items.count, done: done) else { return }
     list.counts = List.Counts(tasks: items.count, done: done)
     setObject(list, forKey: listID, inCollection: List.collection)
@@ -435,6 +440,7 @@ extension ZDCReadWriteTransaction {
   fileprivate func removeList(_ listID: String, _ cloud: ZDCCloudTransaction) throws {
     for message in try cloud.queuedInvitations(to: listID) { try cloud.delete(message) }
     removeObject(forKey: listID, inCollection: List.collection)
+    removeObject(forKey: listID, inCollection: ShownTasks.collection)
     try removeObjects(Task.self, inCollection: Task.collection) { _, task in task.listID == listID }
   }
 
@@ -529,6 +535,21 @@ private enum NodeKind {
   }
 }
 
+extension ZDCNode {
+  fileprivate var isTooLarge: Bool { cloudDataInfo?.dataSize ?? 0 > List.maxContentBytes }
+}
+
+extension ZDCCloudTransaction {
+  /// Marks a list, a task or a message for download. The mark of an earlier version is removed if the content is too large.
+  fileprivate func markContent(of node: ZDCNode) {
+    if node.isTooLarge {
+      unmarkNodeAsNeedsDownload(node.uuid, components: .all)
+    } else {
+      markNodeAsNeedsDownload(node.uuid, components: .all)
+    }
+  }
+}
+
 extension ZDCManager {
   /// Another device created a list, a task or a photo, or a list of another user that was accepted is there.
   public func didDiscoverNewNode(
@@ -539,9 +560,9 @@ extension ZDCManager {
     case .list:
       // The title is known already. The rest follows with the download.
       try transaction.insertList(of: node, cloud)  // unless `accept` in section 8 has done that on this device
-      cloud.markNodeAsNeedsDownload(node.uuid, components: .all)
-    case .task: cloud.markNodeAsNeedsDownload(node.uuid, components: .data)
-    case .message where path.trunk == .inbox: cloud.markNodeAsNeedsDownload(node.uuid, components: .data)
+      cloud.markContent(of: node)
+    case .task: cloud.markContent(of: node)
+    case .message where path.trunk == .inbox: cloud.markContent(of: node)
     case .message, .photo, .unknown: break  // a photo is downloaded when the user looks at it
     }
   }
@@ -552,7 +573,7 @@ extension ZDCManager {
   ) throws {
     guard change == .data else { return }  // new members or rights are shown as soon as they are stored
     switch NodeKind(path) {
-    case .list, .task: try cloud(of: node, transaction).markNodeAsNeedsDownload(node.uuid, components: .all)
+    case .list, .task: try cloud(of: node, transaction).markContent(of: node)
     case .photo: try forgetPhoto(node, cloud(of: node, transaction))
     case .message, .unknown: break
     }
@@ -642,23 +663,43 @@ extension ZDCManager {
 
   /// Without a network it waits, and then continues with the remaining marks, also after a relaunch. It ends when the
   /// account is removed.
+  ///
+  /// A refused session and an error of the database end the sequence. They may be temporary, so it starts again.
   private func followDownloads(of user: String, _ session: ZDCSession) async {
     do {
-      for try await downloads in session.downloadManager.downloadMarkedBatches(forLocalUserID: user) {
-        await receive(downloads)
+      while try await session.localUserManager.allLocalUserIDs().contains(user) {
+        do {
+          for try await downloads in session.downloadManager.downloadMarkedBatches(forLocalUserID: user) {
+            await receive(downloads)
+          }
+          return
+        } catch  where !(error is CancellationError) {
+          config.logger.error("downloads stopped, and start again: \(error)")
+        }
+        try await _Concurrency.Task.sleep(for: .seconds(10))
       }
-    } catch { config.logger.error("downloads ended: \(error)") }
+    } catch is CancellationError {} catch { config.logger.error("downloads ended: \(error)") }
   }
 
   /// Sends and receives everything, and returns when there is nothing left to do.
   ///
-  /// - Returns: The number of lists and tasks whose content could not be read. They stay marked for the next sync.
+  /// - Returns: The number of lists and tasks that could not be read. Their content stays marked for the next sync, unless
+  ///   it is too large.
   @discardableResult
   public func sync(_ user: String) async throws -> Int {
     while true {
-      try await session.syncManager.syncUntilIdle(localUserID: user)
+      let summary = try await session.syncManager.syncUntilIdle(localUserID: user)
       let (received, failed) = try await downloadMarked(user)
-      if received == 0 { return failed }
+      if received == 0 { return failed + summary.unreadableNodes + (try await tooLarge(user)) }
+    }
+  }
+
+  private func tooLarge(_ user: String) async throws -> Int {
+    try await session.tree(ofLocalUserID: user).read { _, cloud in
+      let lists = try cloud.trunkNode(.home).map { try cloud.children(ofNodeID: $0.uuid) } ?? []
+      return try lists.reduce(0) { sum, list in
+        sum + (try [list] + cloud.children(ofNodeID: list.uuid)).count(where: \.isTooLarge)
+      }
     }
   }
 
@@ -681,7 +722,7 @@ extension ZDCManager {
   ///
   /// - Returns: The number of those that could be read.
   @discardableResult
-  private func receive(_ downloads: [ZDCContentDownload]) async -> Int {
+  func receive(_ downloads: [ZDCContentDownload]) async -> Int {
     await store(
       downloads.compactMap { download in
         do {
@@ -700,6 +741,10 @@ extension ZDCManager {
     do {
       try await session.tree(ofLocalUserID: user).write { transaction, cloud in
         for (node, data, metadata) in contents { try transaction.store(data, metadata, of: node, cloud) }
+        let nodes = contents.compactMap { cloud.node(id: $0.node.uuid) }
+        for listID in Set(nodes.map(\.uuid) + nodes.compactMap(\.parentID)) {
+          try transaction.countWhenComplete(listID, cloud)
+        }
       }
       return contents.count
     } catch  where contents.count > 1 && !(error is CancellationError) {
@@ -723,6 +768,7 @@ extension ZDCManager {
     case .memory(let data, let metadata, _): return (data, metadata)
     case .file(let file):
       defer { session.diskManager.deleteFileIfUnmanaged(file.fileURL) }
+      guard file.cleartextFileSize <= List.maxContentBytes else { throw ZDCError(.sectionTooLarge) }
       return (
         try ZDCFileConversion.decryptCryptoFile(intoMemory: file), try ZDCFileConversion.decryptMetadata(of: file)
       )
@@ -731,11 +777,15 @@ extension ZDCManager {
 }
 
 extension ZDCReadWriteTransaction {
-  /// Stores the content of a node. `node` dates from the request. In the meantime, the node may have been moved or deleted.
+  /// Stores the content of a node. `node` dates from the request. In the meantime, the node may have been moved or deleted,
+  /// or got another version, from this device or another one: this one is then obsolete, and a newer one of another device
+  /// is marked.
   fileprivate func store(
     _ data: Data, _ metadata: Data, of node: ZDCNode, _ cloud: ZDCCloudTransaction
   ) throws {
-    guard let present = cloud.node(id: node.uuid), let path = cloud.path(for: present) else { return }
+    guard let present = cloud.node(id: node.uuid), let path = cloud.path(for: present),
+      present.eTag_data == node.eTag_data
+    else { return }
     switch NodeKind(path) {
     case .list: try storeList(data, metadata, node.uuid, cloud)
     case .task: try storeTask(data, of: node, in: present.parentID, cloud)
@@ -749,10 +799,13 @@ extension ZDCReadWriteTransaction {
     _ data: Data, _ metadata: Data, _ listID: String, _ cloud: ZDCCloudTransaction
   ) throws {
     guard var list = cloud.linkedObject(forNodeID: listID) as? List else { return }
-    list.created = try JSONDecoder().decode(ListCloudJSON.self, from: data).created
-    list.counts = try JSONDecoder().decode(List.Counts.self, from: metadata)
+    list.created = try JSONDecoder().decode(ListCloudJSON.self, from: data).created.limited
+    list.counts = try JSONDecoder().decode(List.Counts.self, from: metadata).limited
+    // The queued version of this device counts its tasks too.
+    if cloud.hasPendingDataUploads(forNodeID: listID) {
+      cloud.setTag(true, forNodeID: listID, withIdentifier: "count")
+    }
     setObject(list, forKey: listID, inCollection: List.collection)
-    try countAfterConflict(listID, cloud)
   }
 
   fileprivate func storeTask(
@@ -763,7 +816,6 @@ extension ZDCReadWriteTransaction {
     let task = try cloud.merged(json.task(inList: listID), of: node)
     setObject(task, forKey: node.uuid, inCollection: Task.collection)
     try cloud.linkNodeID(node.uuid, toKey: node.uuid, inCollection: Task.collection)
-    try countAfterConflict(listID, cloud)
   }
 }
 
@@ -780,14 +832,17 @@ extension ZDCManager {
     let cloud = try cloud(of: node, transaction)
     guard conflict == .data else { return try transaction.recordEnd(of: node, at: path, conflict) }
     switch NodeKind(path) {
+    case .list where node.isTooLarge, .task where node.isTooLarge:
+      // It cannot be merged. This device's version replaces it.
+      if let eTag = node.eTag_data { cloud.didMergeData(withETag: eTag, forNodeID: node.uuid) }
     case .list:
       // The cloud wins. Its number of tasks does not include those of this device.
       cloud.skipDataUploads(forNodeID: node.uuid)
       cloud.setTag(true, forNodeID: node.uuid, withIdentifier: "count")
-      cloud.markNodeAsNeedsDownload(node.uuid, components: .all)
+      cloud.markContent(of: node)
     case .task:
       // Download the other version, then merge.
-      cloud.markNodeAsNeedsDownload(node.uuid, components: .all)
+      cloud.markContent(of: node)
     case .photo:
       // The cloud wins.
       cloud.skipDataUploads(forNodeID: node.uuid)
@@ -798,12 +853,15 @@ extension ZDCManager {
 }
 
 extension ZDCReadWriteTransaction {
-  private func countAfterConflict(_ listID: String, _ cloud: ZDCCloudTransaction) throws {
+  /// Counts the tasks of a list if its number must be counted again, as soon as all of them are on this device.
+  fileprivate func countWhenComplete(_ listID: String, _ cloud: ZDCCloudTransaction) throws {
     guard cloud.tag(forNodeID: listID, withIdentifier: "count") != nil,
       try cloud.children(ofNodeID: listID).allSatisfy({ cloud.isNodeLinked($0.uuid) })
     else { return }
     cloud.removeTag(forNodeID: listID, withIdentifier: "count")
-    try count(listID, cloud, uploads: true)
+    let list = try cloud.existingNode(listID)
+    let rights = list.shareList.shareItem(forUserID: list.localUserID)  // the owner may have reduced them since
+    try count(listID, cloud, uploads: rights?.hasPermission(.write) != false)
   }
 }
 

@@ -36,6 +36,28 @@ import ZeroDarkCloudTesting
     }
   }
 
+  /// - a version of another device is downloaded twice; in between, this device has sent a newer one
+  /// => the late version does not replace it
+  @Test func aVersionThatArrivesLate_isSkipped() async throws {
+    try await withDevices { _, laptop, phone in
+      try await laptop.edit("milk") { $0.title = "oat milk" }
+      try await laptop.sync()
+      let (session, milk) = (phone.account.session, try await phone.item("milk").id)
+      try await session.syncManager.syncUntilIdle(localUserID: phone.account.user)
+      let node = try #require(try await phone.account.tree.read { _, cloud in cloud.node(id: milk) })
+      var late: [ZDCContentDownload] = []
+      for try await download in session.downloadManager.downloadContents(of: [node]) { late.append(download) }
+      try await phone.sync()
+      try await phone.edit("oat milk") { $0.title = "soy milk" }
+      try await phone.sync()
+      await phone.manager.receive(late)
+      #expect(late.count == 1)
+      #expect(try await phone.lines().first == "- soy milk [normal]")
+      try await settle(phone, laptop)
+      #expect(try await laptop.lines().first == "- soy milk [normal]")
+    }
+  }
+
   @Test func aMergeIsDismissed() async throws {
     try await withDevices { _, laptop, phone in
       try await laptop.edit("milk") { $0.title = "oat milk" }

@@ -51,8 +51,13 @@ import ZeroDarkCloudTesting
       try await people.share()
       try await alice.people.setOwnName("Alice A.")
       try await people.settle()
-      #expect(try bob.people.person(alice.user).label == "Alice A.")
-      #expect(try await people.bob.lists().first?.members.first { !$0.isUser }?.person.label == "Alice A.")
+      let label = "“Alice A.” (\(alice.user.prefix(8)))"
+      #expect(try bob.people.person(alice.user).label == label)
+      #expect(try await people.bob.lists().first?.members.first { !$0.isUser }?.person.label == label)
+      // It is not mistaken for a handle, which no two users have.
+      try await alice.people.setOwnName("@bank”“")
+      try await people.settle()
+      #expect(try bob.people.person(alice.user).label == "“@bank” (\(alice.user.prefix(8)))")
       try await bob.people.setName("Ally", of: alice.user)
       #expect(try bob.people.person(alice.user).label == "Ally")
     }

@@ -46,6 +46,15 @@ import Testing
     }
   }
 
+  @Test func aRankOfAnotherProgram_isNotBelieved() {
+    let longest = String(repeating: "z", count: 256)
+    for rank in ["1", "0001", "zz", longest] { #expect(Rank.isValid(rank)) }
+    for rank in ["", "0", "10", "\u{10FFFF}", "a b", "é", longest + "z"] { #expect(!Rank.isValid(rank)) }
+    for (lower, upper) in [(longest, nil), (longest, longest), (nil, String(repeating: "0", count: 255) + "1")] {
+      #expect(Rank.isValid(Rank.between(lower, upper)))
+    }
+  }
+
   @Test func linesOfOtherProgramsAreRead() throws {
     let done = try #require(TodoText(line: "x 2026-11-24 2026-11-20 (not a priority) call mum @phone +Family due:soon"))
     #expect(done.task.title == "(not a priority) call mum @phone due:soon" && done.list == "Family")

@@ -48,6 +48,20 @@ import ZeroDarkCloudTesting
     }
   }
 
+  @Test func theDeletionOfAListNamesTheTasksThatAreLost() async throws {
+    try await withDevices { _, laptop, phone in
+      try await laptop.account.addTask("tea", to: laptop.list("Groceries"))
+      try await laptop.sync()
+      try await phone.account.session.syncManager.syncUntilIdle(localUserID: phone.account.user)  // without its content
+      let deletion = try await phone.account.deleteList(phone.list("Groceries"))
+      #expect(
+        try await phone.account.screen().activity.first?.change == "deleted, with 1 task that an undo cannot restore")
+      try await phone.account.undo(deletion)
+      try await settle(phone, laptop)
+      #expect(try await laptop.lines() == ["- milk [normal]", "- bread [normal]"])
+    }
+  }
+
   @Test func aNewTask_andANewList_areUndone_andMadeAgain() async throws {
     try await withDevices { _, laptop, phone in
       try await laptop.account.createList("Garden")

@@ -20,6 +20,9 @@ extension Page {
   private static let readOnly: HTML =
     "<p class=\"hint\">You can read this list, but not change it. Its owner can let you edit it.</p>"
   private static let noTasks: HTML = "<p class=\"hint\">Nothing to do yet.</p>"
+  private static let downloading: HTML =
+    "<span class=\"body skeleton\"><span class=\"hidden\">A task is being downloaded</span></span>"
+  private static let unreadable: HTML = "<span class=\"body hint\">This task cannot be read.</span>"
   private static let arriving: HTML =
     "<p class=\"hint\">You have accepted this list. Its tasks appear as soon as they are received.</p>"
 
@@ -101,8 +104,8 @@ extension Page {
   private func row(_ item: TaskItem, _ list: ListItem) -> HTML {
     guard let task = item.task else {
       return """
-        <li id="t-\(item.id)" class="task"><span class="check skeleton"></span><span class="body skeleton">\
-        <span class="hidden">A task is being downloaded</span></span></li>
+        <li id="t-\(item.id)" class="task"><span class="check skeleton"></span>\
+        \(item.badges.contains(.needsDownload) ? Self.downloading : Self.unreadable)</li>
         """
     }
     let title = task.title.displayed

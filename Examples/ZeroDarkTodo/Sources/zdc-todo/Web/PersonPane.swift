@@ -102,7 +102,7 @@ struct PersonPane {
   static func avatar(_ person: Person) -> HTML {
     let colour = person.id.utf8.reduce(0) { ($0 &* 31 &+ Int($1)) & 0xFFFF } % 6
     return
-      "<span class=\"avatar c\(colour)\" aria-hidden=\"true\">\(String(person.label.displayed.prefix(1)).uppercased())</span>"
+      "<span class=\"avatar c\(colour)\" aria-hidden=\"true\">\(person.initial)</span>"
   }
 
 }
