@@ -48,51 +48,50 @@ struct Options: ParsableArguments {
   /// - Returns: The number of lists and tasks that arrived, but could not be read.
   @discardableResult
   func run(_ body: (Account) async throws -> Void) async throws -> Int {
-    try await run(before: { _ in }) { account, _ in try await body(account) }
-  }
-
-  /// Runs `body` with the named tasks of a list.
-  ///
-  /// A number means the task that this device showed under it. Numbers are therefore looked up before the sync, which
-  /// may change the order. Titles are looked up after it.
-  func run(
-    tasks names: [String], in title: String, _ body: (Account, ListItem, _ tasks: [String]) async throws -> Void
-  ) async throws {
-    try await run(before: { try await $0.numberedTasks(in: title) }) { account, numbered in
-      let list = try await account.list(title)
-      // All are looked up before the first change, so that a wrong name changes nothing.
-      var found: [String] = []
-      for name in names { found.append(try await account.task(name, in: list, numbered)) }
-      try await body(account, list, found)
-    }
-  }
-
-  @discardableResult
-  private func run<Seen>(
-    before prepare: (Account) async throws -> Seen, _ body: (Account, Seen) async throws -> Void
-  ) async throws -> Int {
     let manager = try open()
     let account = try await chosen(manager)
-    let seen = try await prepare(account)
     var unreadable = offline ? nil : try await sync(manager, account)
-    try await body(account, seen)
+    try await body(account)
     if unreadable != nil { unreadable = try await sync(manager, account) }
     try await close(manager, account)
     return unreadable ?? 0
   }
 
+  /// Runs `body` with the named tasks of a list.
+  ///
+  /// A number means the task that the last `zdc-todo tasks` has printed with it, whatever has arrived since.
+  func run(
+    tasks names: [String], in title: String, _ body: (Account, ListItem, _ tasks: [String]) async throws -> Void
+  ) async throws {
+    try await run { account in
+      let list = try await account.list(title)
+      // All are looked up before the first change, so that a wrong name changes nothing.
+      var found: [String] = []
+      for name in names { found.append(try await account.task(name, in: list)) }
+      try await body(account, list, found)
+    }
+  }
+
   private func close(_ manager: ZDCManager, _ account: Account) async throws {
-    let waiting = try await account.session.syncManager.syncState(forLocalUserID: account.user).pending.total
+    let state = try await account.session.syncManager.syncState(forLocalUserID: account.user)
     let isSyncedElsewhere = try account.session.syncManager.isSyncedElsewhere()
     try await manager.close()
-    if waiting > 0, !offline, !isSyncedElsewhere {
-      throw Failure(.tryAgain, "queued", "stored on this device; \(waiting) changes wait for the server")
+    if offline { return }
+    guard state.frozenZones.isEmpty else {
+      throw Failure(
+        .security, "frozen",
+        "the server's data failed verification, and nothing is sent or received; run `zdc-todo repair` for instructions"
+      )
+    }
+    if state.pending.total > 0, !isSyncedElsewhere {
+      throw Failure(.tryAgain, "queued", "stored on this device; \(state.pending.total) changes wait for the server")
     }
   }
 
   /// Sends and receives changes, unless `zdc-todo serve` runs on the same database and does so.
   ///
-  /// - Returns: The number of lists and tasks that could not be read, or nil if the server was not reached.
+  /// - Returns: The number of lists and tasks that could not be read, or nil if the server was not reached, or showed an
+  ///   impossible state.
   func sync(_ manager: ZDCManager, _ account: Account) async throws -> Int? {
     do {
       return try await manager.sync(account.user)
@@ -101,10 +100,14 @@ struct Options: ParsableArguments {
       return nil
     } catch let error as ZDCError where error.code == .syncedElsewhere {
       return nil
+    } catch let error as ZDCSecurityError {
+      // A frozen tree can be read and changed, and `close` reports it.
+      guard try await account.session.syncManager.frozenZones(localUserID: account.user).isEmpty else { return nil }
+      throw error
     }
   }
 
-  private func chosen(_ manager: ZDCManager) async throws -> Account {
+  func chosen(_ manager: ZDCManager) async throws -> Account {
     let accounts = try await manager.accounts()
     let number = account ?? 1
     guard (1...max(accounts.count, 1)).contains(number) else {
@@ -133,25 +136,25 @@ extension Account {
     return matches.isEmpty ? lists.filter { $0.title.lowercased() == title.lowercased() } : matches
   }
 
-  /// Returns the ids of a list's tasks by their numbers, or nothing if this device does not have the list yet.
-  fileprivate func numberedTasks(in title: String) async throws -> [String: String] {
-    guard let list = try await similarLists(title).first else { return [:] }
-    let tasks = try await screen(list: list.id).tasks
-    return Dictionary(uniqueKeysWithValues: tasks.enumerated().map { ("\($0 + 1)", $1.id) })
-  }
-
   /// Finds a task by its number, its title, or the beginning of its title.
-  fileprivate func task(_ name: String, in list: ListItem, _ numbered: [String: String]) async throws -> String {
+  fileprivate func task(_ name: String, in list: ListItem) async throws -> String {
     let tasks = try await screen(list: list.id).tasks
-    if let id = numbered[name] {
+    let (number, numbered) = (Int(name), try await numberedTasks(inList: list.id))
+    if let number, (1...max(numbered.count, 1)).contains(number), !numbered.isEmpty {
+      let id = numbered[number - 1]
       guard tasks.contains(where: { $0.id == id }) else {
         throw Failure(.noInput, "noTask", "another device deleted or moved task \(name) of \(list.title.displayed)")
       }
       return id
     }
     let exact = tasks.filter { $0.task?.title == name }
-    let matches = exact.isEmpty ? tasks.filter { $0.task?.title.hasPrefix(name) == true } : exact
+    let isPrefix = exact.isEmpty && number == nil
+    let matches = isPrefix ? tasks.filter { $0.task?.title.hasPrefix(name) == true } : exact
     guard let task = matches.first else {
+      if let number {
+        throw Failure(
+          .noInput, "noNumber", "no task was shown as number \(number); run `zdc-todo tasks` with the list's title")
+      }
       throw Failure(.noInput, "noTask", "\(list.title.displayed) has no task \(name.displayed)")
     }
     guard matches.count == 1 else {

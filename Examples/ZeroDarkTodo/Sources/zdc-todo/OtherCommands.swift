@@ -111,28 +111,39 @@ struct Explain: AsyncParsableCommand {
 struct Export: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Print all tasks, or those of a list, as todo.txt.",
-    discussion: "EXAMPLES\n  zdc-todo export > todo.txt\n  zdc-todo export Groceries\n  zdc-todo export --json")
+    discussion: """
+      Ends with 1 if tasks are missing, because they are not downloaded yet or cannot be read.
+
+      EXAMPLES
+        zdc-todo export > todo.txt
+        zdc-todo export Groceries
+        zdc-todo export --json
+      """)
   @Argument(help: "The title of a list.") var list: String?
   @OptionGroup var options: Options
 
   func run() async throws {
-    try await options.run { account in
+    var missing = 0
+    let unreadable = try await options.run { account in
       let lists = if let list { [try await account.list(list)] } else { try await account.screen().lists }
-      if options.json { return Output.line(try Output.json(try await content(of: lists, account))) }
-      for list in lists {
-        for task in try await account.screen(list: list.id).tasks.compactMap(\.task) {
-          Output.line(TodoText(task, list: list.title).line)
-        }
+      var contents: [(list: ListItem, items: [TaskItem])] = []
+      for list in lists { contents.append((list, try await account.screen(list: list.id).tasks)) }
+      missing = contents.reduce(0) { $0 + $1.items.count { $0.task == nil } }
+      if options.json {
+        return Output.line(try Output.json(contents.map { ListContentJSON(title: $0.list.title, items: $0.items) }))
+      }
+      for (list, items) in contents {
+        for task in items.compactMap(\.task) { Output.line(TodoText(task, list: list.title).line) }
       }
     }
-  }
-
-  private func content(of lists: [ListItem], _ account: Account) async throws -> [ListContentJSON] {
-    var result: [ListContentJSON] = []
-    for list in lists {
-      result.append(ListContentJSON(title: list.title, items: try await account.screen(list: list.id).tasks))
+    if missing > 0 {
+      throw Failure(
+        .failure, "incomplete", "\(missing) tasks are missing: they are not downloaded yet or cannot be read")
     }
-    return result
+    if unreadable > 0, list == nil {
+      throw Failure(
+        .failure, "incomplete", "\(unreadable) lists or tasks cannot be read; earlier versions of them were printed")
+    }
   }
 }
 
@@ -177,6 +188,41 @@ struct Sync: AsyncParsableCommand {
     if unreadable > 0 {
       throw Failure(
         .failure, "unreadable", "\(unreadable) lists or tasks cannot be read; update zdc-todo, and sync again")
+    }
+  }
+}
+
+struct Repair: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Show which data of the server failed verification, and accept the server's state.",
+    discussion: """
+      A server that shows an older or another state than before has lost data, or is hostile. What this device has stays, \
+      and nothing is sent or received. Ask the operator whether the server was restored from a backup. If it was, pass \
+      --accept-server: this device then sends what the server has lost. If not, copy your lists with `zdc-todo export \
+      --offline`, and do not accept.
+
+      EXAMPLES
+        zdc-todo repair
+        zdc-todo repair --accept-server
+      """)
+  @Flag(help: "Accept the server's state, and send what it has lost.") var acceptServer = false
+  @OptionGroup var options: Options
+
+  func run() async throws {
+    let manager = try options.open()
+    let account = try await options.chosen(manager)
+    let sync = account.session.syncManager
+    let zones = try await sync.frozenZones(localUserID: account.user)
+    for zone in zones {
+      Output.note("zdc-todo: \(zone.error) since \(zone.since.formatted(.iso8601)): \(zone.error.explanation)")
+      if acceptServer { try await sync.acceptServerState(ofZone: zone.zone, localUserID: account.user) }
+    }
+    if acceptServer, !zones.isEmpty { _ = try await options.sync(manager, account) }
+    try await manager.close()
+    if options.json { Output.line(try Output.json(zones.map(\.error.description))) }
+    if zones.isEmpty { return Output.note("zdc-todo: all of the server's data was verified") }
+    if !acceptServer {
+      throw Failure(.security, "frozen", "nothing is sent or received; `zdc-todo repair --help` says what to do")
     }
   }
 }

@@ -28,7 +28,10 @@ struct Tasks: AsyncParsableCommand {
 
   func run() async throws {
     try await options.run { account in
-      let tasks = TaskJSON.numbered(try await account.screen(list: account.list(list).id).tasks)
+      let listID = try await account.list(list).id
+      let items = try await account.screen(list: listID).tasks
+      let tasks = TaskJSON.numbered(items)
+      try await account.recordNumbers(of: items.map(\.id), inList: listID)
       if options.json { return Output.line(try Output.json(tasks)) }
       for task in tasks { Output.line(task.line) }
     }

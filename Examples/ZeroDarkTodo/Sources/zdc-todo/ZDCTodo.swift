@@ -27,7 +27,7 @@ struct ZDCTodo: AsyncParsableCommand {
       AccountCommands.self, Lists.self, Tasks.self, Add.self, Edit.self, Done.self, Move.self, Rename.self,
       Delete.self, Photo.self, Share.self, Unshare.self, Members.self, Leave.self, Inbox.self, Accept.self,
       Decline.self,
-      Activities.self, Undo.self, Explain.self, Export.self, Import.self, Sync.self, Serve.self,
+      Activities.self, Undo.self, Explain.self, Export.self, Import.self, Sync.self, Repair.self, Serve.self,
     ])
 }
 

@@ -16,6 +16,11 @@ import ZeroDarkCloudTesting
 
     @discardableResult
     func run(_ arguments: String..., input: String = "", expecting status: Int32 = 0) async throws -> Result {
+      try await run(arguments, input: input, expecting: status)
+    }
+
+    @discardableResult
+    func run(_ arguments: [String], input: String = "", expecting status: Int32 = 0) async throws -> Result {
       let result = try await CommandTests.run(arguments + ["--folder", folder, "--server", server], input)
       #expect(result.status == status, "\(arguments): \(result.errors)")
       return result
@@ -58,6 +63,7 @@ import ZeroDarkCloudTesting
       try await a.run("add", "Groceries", "milk", "bread", "--priority", "high")
       #expect(try await b.run("lists").output == "0/2  Groceries\n")
       try await b.run("done", "groceries", "milk")
+      try await b.run("tasks", "groceries")
       try await b.run("edit", "Groceries", "2", "--title", "dark bread", "--priority", "low", "--details", "sliced")
       try await b.run("move", "Groceries", "dark", "--before", "milk")
       #expect(try await a.run("tasks", "Groceries").output == "1. [ ]· dark bread\n2. [x]! milk\n")
@@ -92,8 +98,12 @@ import ZeroDarkCloudTesting
       try await a.run("add", "Groceries", "milk", "bread", "jam")
       #expect(try await b.run("tasks", "Groceries").output == "1. [ ]  milk\n2. [ ]  bread\n3. [ ]  jam\n")
       try await a.run("delete", "Groceries", "milk")
+      try await b.run("lists")  // the change arrives here, and not with the number
       try await b.run("delete", "Groceries", "2")
+      let unknown = try await a.run("delete", "Groceries", "1", expecting: 66)
+      #expect(unknown.errors.contains("no task was shown as number 1"))
       #expect(try await a.run("tasks", "Groceries").output == "1. [ ]  jam\n")
+      try await a.run("delete", "Groceries", "2", expecting: 66)
       try await a.run("delete", "Groceries", "1")
       #expect(try await b.run("delete", "Groceries", "1", expecting: 66).errors.contains("another device"))
     }
@@ -117,7 +127,7 @@ import ZeroDarkCloudTesting
     try await withTerminals { _, a, b in
       try await a.run("add", "My groceries", "milk", "--priority", "high", "--details", "two bottles\n1 l")
       try await a.run("add", "Garden", "water the plants")
-      try await a.run("done", "Garden", "1")
+      try await a.run("done", "Garden", "water")
       let text = try await a.run("export").output
       let exported = Data(try await a.run("export", "--json").output.utf8)
       let lists = try #require(try JSONSerialization.jsonObject(with: exported) as? [[String: Any]])
@@ -130,6 +140,39 @@ import ZeroDarkCloudTesting
       #expect(try await b.run("lists").output == "1/1  Garden\n0/1  Inbox\n0/1  My groceries\n")
       #expect(try await a.run("export", "My groceries").output == text.split(separator: "\n").last! + "\n")
       #expect(try await a.run("tasks", "My groceries", "--json").output.contains(#"two bottles\n1 l"#))
+    }
+  }
+
+  @Test func whatCannotBeRead_isReported_andMissingInAnExport() async throws {
+    try await withTerminals { _, a, b in
+      try await a.run("add", "Groceries", "milk")
+      try await a.run("import", "-", input: "flour +Groceries note:" + String(repeating: "x", count: 2 << 20))
+      #expect(try await b.run("sync", expecting: 1).errors.contains("1 lists or tasks cannot be read"))
+      for format in [[], ["--json"]] {
+        let export = try await b.run(["export"] + format, expecting: 1)
+        #expect(export.output.contains("milk") && export.errors.contains("1 tasks are missing"))
+      }
+      try await a.run("delete", "Groceries", "flour")
+      try await b.run("export")
+    }
+  }
+
+  /// - the server loses a change of another device, which this one has seen
+  /// => each command says so, and stores its change; the user accepts the server's state, and all changes are there
+  @Test func aServerThatFailsVerification_isNotCalledUpToDate() async throws {
+    try await withTerminals { server, a, b in
+      try await a.run("add", "Groceries", "milk")
+      let backup = try await server.backup()
+      try await a.run("add", "Groceries", "bread")
+      try await b.run("sync")
+      try await server.restore(backup)
+      #expect(try await b.run("sync", expecting: 76).errors.contains("zdc-todo repair"))
+      try await b.run("add", "Groceries", "jam", expecting: 76)
+      #expect(try await b.run("repair", expecting: 76).errors.contains("nothing is sent or received"))
+      try await b.run("repair", "--accept-server")
+      let tasks = try await b.run("tasks", "Groceries").output
+      #expect(tasks == "1. [ ]  milk\n2. [ ]  bread\n3. [ ]  jam\n")
+      try await b.run("repair")
     }
   }
 
