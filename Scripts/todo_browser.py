@@ -188,6 +188,66 @@ def order(alice, phone):
     shows(phone, ["bread", "jam", "milk"], "the focus stays on it")
     alice.row("milk").drag_to(alice.row("bread"), target_position={"x": 40, "y": 4})
     shows(phone, ["milk", "bread", "jam"], "so does the mouse")
+    drag = """isRefused => { const [first, , last] = document.querySelectorAll('#open > .task');
+      const fire = (type, row) => row.dispatchEvent(new DragEvent(type, {bubbles: true, cancelable: true,
+        dataTransfer: new DataTransfer(), clientY: row.getBoundingClientRect().bottom - 1}));
+      fire('dragstart', first); fire('dragover', last); if (isRefused) fire('drop', first); fire('dragend', first); }"""
+    alice.page.evaluate(drag, False)
+    check(alice.titles() == ["milk", "bread", "jam"], "a task that is dragged and not dropped returns to its place")
+    alice.page.route("**/move", lambda route: route.abort())
+    alice.page.evaluate(drag, True)
+    expect(alice.page.get_by_role("status")).to_contain_text("not running")
+    alice.page.unroute("**/move")
+    check(alice.titles() == ["milk", "bread", "jam"], "and so does one whose move is not stored")
+    alice.problems.clear()  # the request that was aborted
+
+
+def requests(alice, phone):
+    """Requests of one form are sent one after the other. A failed one does not replace what the user types next."""
+    page, waiting = alice.page, []
+    page.route("**/done", lambda route: waiting.append(route))
+    box = alice.row("jam").get_by_role("checkbox")
+    for _ in range(2):
+        box.click()
+    page.evaluate("() => new Promise(requestAnimationFrame)")
+    check([route.request.post_data for route in waiting] == ["done=1"], "the second tick of a box waits for the answer to the first")
+    waiting[0].continue_()
+    page.wait_for_function("() => sending.size === 1")
+    for _ in range(100):
+        if len(waiting) == 2:
+            break
+        page.wait_for_timeout(50)
+    check(not waiting[1].request.post_data, "and is sent then")
+    waiting[1].continue_()
+    page.wait_for_function("() => sending.size === 0")
+    page.unroute("**/done")
+    shows(phone, ["milk", "bread", "jam"], "so the task is open in the end")
+    page.route("**/tasks", lambda route: waiting.append(route))
+    field = page.get_by_label("New task", exact=True)
+    field.fill("oats")
+    page.keyboard.press("Enter")
+    expect(field).to_have_value("")
+    field.fill("rice")
+    waiting[2].abort()
+    expect(page.get_by_role("status")).to_contain_text("“oats” was not stored")
+    expect(field).to_have_value("rice")
+    field.fill("")
+    page.unroute("**/tasks")
+    alice.problems.clear()  # the request that was aborted
+    check(True, "a task that is not stored is shown, and what the user types stays")
+
+
+def hidden(alice, phone):
+    """A hidden page has no connection, so that other pages get one of the few that a browser opens."""
+    hide = """isHidden => { Object.defineProperty(document, 'hidden', {configurable: true, get: () => isHidden});
+      document.dispatchEvent(new Event('visibilitychange')); return source.readyState; }"""
+    check(alice.page.evaluate(hide, True) == 2, "a hidden page closes its connection")
+    phone.row("jam").get_by_role("checkbox").check()
+    expect(phone.page.locator("#done .task")).to_have_count(1)
+    alice.page.evaluate(hide, False)
+    expect(alice.row("jam").get_by_role("checkbox")).to_be_checked()
+    phone.row("jam").get_by_role("checkbox").uncheck()
+    shows(alice, ["milk", "bread", "jam"], "and shows everything again once the user looks at it")
 
 
 def downloads_restart(words, server, browser, bin_folder, work):
@@ -297,6 +357,20 @@ def open_forms(alice, phone):
     expect(phone.page.locator("#f-title")).to_have_value("jam")
     for todo in (alice, phone):
         todo.page.get_by_role("link", name="Groceries").first.click()
+
+
+def typed_text(alice, phone):
+    """What the user types in a task is not lost when another device deletes the task."""
+    alice.add("eggs")
+    alice.row("eggs").locator("a.body").click()
+    alice.page.locator("#f-details").fill("a long text")
+    phone.row("eggs").locator("a.body").click()
+    phone.page.get_by_role("button", name="Delete the task").click()
+    expect(alice.page.get_by_role("status")).to_contain_text("was deleted or moved")
+    expect(alice.page.locator("#f-details")).to_have_value("a long text")
+    alice.page.get_by_role("link", name="Groceries").first.click()
+    for todo in (alice, phone):
+        shows(todo, ["milk", "bread", "jam"], "a text that is being typed stays when its task is deleted")
 
 
 def stopped(todo):
@@ -768,8 +842,11 @@ def story(alice, phone, bob, server, browser, bin_folder, work):
     by_keyboard(alice, phone)
     reduced_motion(alice)
     order(alice, phone)
+    requests(alice, phone)
+    hidden(alice, phone)
     undo_deletion(alice, phone)
     open_forms(alice, phone)
+    typed_text(alice, phone)
     photos(alice, phone, work)
     server_sees(alice)
     hostile(alice, phone)

@@ -1,5 +1,6 @@
 import Testing
 import TodoKit
+import ZeroDarkCloud
 
 @testable import zdc_todo
 
@@ -59,6 +60,54 @@ import TodoKit
       let isOffline = await content.set(sync)
       let event = try await content.update(account)
       #expect(isOffline && event?.data.contains("Offline") == true)
+    }
+  }
+
+  /// - a task is open on the page; another device moves it to another list, then deletes it
+  /// => the page says which
+  @Test func openTask_isFoundInItsNewList() async throws {
+    try await withDevices { _, laptop, phone in
+      let (account, list, task) = (
+        laptop.account, try await laptop.list("Groceries"), try await laptop.item("milk").id
+      )
+      let garden = try await account.createList("Garden")
+      try await settle(laptop, phone)
+      let content = LiveContent(
+        Page(user: account.user, accounts: [account.user], place: .task(task, inList: list)), seen: nil)
+      _ = try await content.read(account)
+      let open = try await content.update(account)
+      #expect(open?.data.contains("/task/\(task)/edit") == true)
+      try await phone.account.moveTask(phone.item("milk").id, toList: phone.list("Garden"))
+      try await settle(phone, laptop)
+      let isMoved = try await content.read(account)
+      let moved = try await content.update(account)
+      #expect(isMoved && moved?.data.contains("This task is in another list") == true)
+      #expect(moved?.data.contains("/list/\(garden)/\(task)\"") == true)
+      try await phone.account.deleteTask(phone.item("milk").id)
+      try await settle(phone, laptop)
+      let isDeleted = try await content.read(account)
+      let deleted = try await content.update(account)
+      #expect(isDeleted && deleted?.data.contains("This task was deleted.") == true)
+    }
+  }
+
+  /// - a server loses a commit of another device, which this one has seen
+  /// => the page does not say that all is well
+  @Test func frozenTree_isShown() async throws {
+    try await withDevices { server, laptop, phone in
+      let backup = try await server.backup()
+      try await laptop.edit("milk") { $0.isDone = true }
+      try await settle(laptop, phone)
+      try await server.restore(backup)
+      // The first sync may report the error, or only freeze the tree.
+      do { try await phone.sync() } catch is ZDCSecurityError {}
+      let user = phone.account.user
+      let sync = try await phone.account.session.syncManager.syncState(forLocalUserID: user)
+      #expect(sync.frozenZones.count == 1)
+      let page = Page(
+        user: user, accounts: [user], place: .lists, screen: try await phone.account.screen(), sync: sync)
+      #expect(page.document.text.contains("failed verification"))
+      #expect(!page.document.text.contains("Everything is in the cloud"))
     }
   }
 

@@ -160,7 +160,7 @@ import ZeroDarkCloudTesting
 
   @Test func oversizedBodiesAndUnknownPagesAreRefused() async throws {
     try await withPage { browser, _, listID in
-      let (path, long) = ("/list/\(listID)/tasks", String(repeating: "x", count: 70_000))
+      let (path, long) = ("/list/\(listID)/tasks", String(repeating: "x", count: 530_000))
       let posts = [
         try await browser.post(path, "title=\(long)").0, try await browser.post(path, "title=\(long.prefix(1_001))").0,
         try await browser.post(path, "title=%20").0, try await browser.post("/list/none/rename", "title=x").0,
@@ -189,6 +189,20 @@ import ZeroDarkCloudTesting
       #expect(explanation.contains("in the cloud") && !explanation.contains("&lt;"), "markup is no text")
       let page = try await browser.get("/account/\(browser.user)/list/\(listID)/\(task)").1
       #expect(page.contains("name=\"title\" value=\"oat milk\"") && page.contains("\ntwo\nbottles</textarea>"))
+    }
+  }
+
+  /// The page's limit for details is 10,000 characters. A form has the old ones too, and each character takes up to nine bytes.
+  @Test func longDetailsOfAnyScriptAreStored() async throws {
+    try await withPage { browser, _, listID in
+      let list = try await browser.get("/account/\(browser.user)/list/\(listID)").1
+      let task = try #require(list.split(separator: "data-task=\"").last?.split(separator: "\"").first)
+      let water = String(repeating: "%E6%B0%B4", count: 10_000)
+      let form = "old-title=milk&title=milk&old-priority=normal&priority=normal"
+      #expect(try await browser.post("/task/\(task)/edit", "\(form)&old-details=&details=\(water)").0 == 303)
+      #expect(try await browser.post("/task/\(task)/edit", "\(form)&old-details=\(water)&details=\(water)x").0 == 303)
+      let page = try await browser.get("/account/\(browser.user)/list/\(listID)/\(task)").1
+      #expect(page.contains(String(repeating: "水", count: 10_000) + "x</textarea>"))
     }
   }
 

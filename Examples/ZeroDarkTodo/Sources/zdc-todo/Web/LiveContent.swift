@@ -30,8 +30,14 @@ actor LiveContent {
     let isShown = isProgressShown || !isRead
     isProgressShown = false
     let screen = try await account.screen(list: page.place.listID, withActivity: page.place == .activity)
-    defer { (page.screen, isRead) = (screen, true) }
-    return isShown || screen.hasNews(since: page.screen)
+    let taskListID = try await listID(account)
+    defer { (page.screen, page.taskListID, isRead) = (screen, taskListID, true) }
+    return isShown || taskListID != page.taskListID || screen.hasNews(since: page.screen)
+  }
+
+  private func listID(_ account: Account) async throws -> String? {
+    guard let task = page.place.taskID else { return nil }
+    return try await account.listID(ofTask: task)
   }
 
   /// - Returns: Whether the state has changed, and with it perhaps the badges of the screen.

@@ -74,15 +74,26 @@ extension Page {
   private func current(_ other: Place) -> HTML { place == other ? " aria-current=\"page\"" : .empty }
 
   private var status: HTML {
-    let waiting = sync.pending.total
-    let text =
-      if sync.isOffline {
-        waiting == 0 ? "Offline" : "Offline, \(waiting) \(waiting == 1 ? "change" : "changes") not sent yet"
-      } else {
-        waiting == 0 ? "Everything is in the cloud" : "Sending \(waiting) \(waiting == 1 ? "change" : "changes")"
-      }
-    let kind = sync.isOffline ? "offline" : waiting > 0 ? "busy" : "idle"
-    return "<p id=\"status\" class=\"\(kind)\"><i></i>\(text)</p>"
+    let (kind, text) = syncStatus
+    return "<p id=\"status\" class=\"\(kind)\"><i></i><span>\(text)</span></p>"
+  }
+
+  private var syncStatus: (kind: String, text: HTML) {
+    let (waiting, unreadable) = (sync.pending.total, sync.unreadableNodes)
+    let changes = "\(waiting) \(waiting == 1 ? "change" : "changes")"
+    if !sync.frozenZones.isEmpty {
+      return (
+        "failed",
+        "The server’s data failed verification. Nothing is sent or received. <code>zdc-todo repair</code> says what to do."
+      )
+    }
+    if sync.isOffline { return ("offline", waiting == 0 ? "Offline" : "Offline, \(changes) not sent yet") }
+    if !sync.stalledZones.isEmpty {
+      return ("failed", "The server’s answers cannot be read. Some changes are not sent or received.")
+    }
+    if waiting > 0 { return ("busy", "Sending \(changes)") }
+    if unreadable > 0 { return ("failed", "\(unreadable) \(unreadable == 1 ? "item" : "items") cannot be opened") }
+    return ("idle", "Everything is in the cloud")
   }
 
   // MARK: Parts of other pages

@@ -20,6 +20,18 @@ extension Page {
       """
   }
 
+  /// A task that another device has deleted or moved, or whose content is not on this device.
+  func noTask(_ id: String) -> HTML {
+    if screen.tasks.contains(where: { $0.id == id }) {
+      return Document.problem("This task is not downloaded yet, or cannot be read.")
+    }
+    guard let taskListID, taskListID != place.listID else { return Document.problem("This task was deleted.") }
+    return """
+      <section class="empty"><h1>This task is in another list</h1>
+      <p><a href="\(base)\(Place.task(id, inList: taskListID).path)">Open it there</a></p></section>
+      """
+  }
+
   private var canEdit: Bool { list?.canEdit != false }
 
   private func deletion(_ id: String) -> HTML {
@@ -55,7 +67,7 @@ extension Page {
       <img data-version="\(version)" alt="Photo of \(item.task?.title.displayed ?? "this task")" src="\(base)/task/\(item.id)/thumbnail?v=\(version)">
       <progress data-version="\(version)" max="1" value="0" hidden aria-label="Download of the photo"></progress>
       <figcaption><button type="button" data-full>Show the full photo</button>
-      \(canEdit ? form("/task/\(item.id)/photo/remove", "<button class=\"quiet\">Remove photo</button>") : .empty)</figcaption></figure>
+      \(canEdit ? form("/task/\(item.id)/photo/remove", Self.removePhoto) : .empty)</figcaption></figure>
       """
     }
     return """
@@ -63,10 +75,15 @@ extension Page {
       """
   }
 
+  private static let removePhoto: HTML =
+    "<button class=\"quiet\" data-confirm=\"Remove the photo, on all devices? It cannot be restored.\">Remove photo</button>"
+  private static let replacePhoto: HTML =
+    " data-confirm=\"Replace the photo, on all devices? It cannot be restored.\""
+
   private func upload(_ address: String, replaces: Bool) -> HTML {
     """
     <label class="file" for="f-photo">\(replaces ? "Replace the photo" : "Attach a photo")</label>
-    <input id="f-photo" type="file" accept="image/jpeg,image/png,image/webp" data-upload="\(address)">
+    <input id="f-photo" type="file" accept="image/jpeg,image/png,image/webp" data-upload="\(address)"\(replaces ? Self.replacePhoto : .empty)>
     """
   }
 

@@ -11,6 +11,8 @@ struct Page: Sendable {
   var place: Place
   var screen = Screen.empty
   var sync = ZDCSyncState()
+  /// The list of the page's task, which may have been moved since the page was opened.
+  var taskListID: String?
   /// The person of the page, if it shows one.
   var person: Person?
   /// Users who are unknown, and have sent messages; nil while the server cannot be asked.
@@ -34,9 +36,10 @@ struct Page: Sendable {
     guard let entry = screen.activity.first(where: { $0.id == deletion }), entry.canUndo, !entry.isUndone else {
       return .empty
     }
+    let restored = entry.change == "deleted" ? "Restored." : "Partly restored."
     return """
       <bdi>\(entry.title.displayed)</bdi> \(entry.change)\(form("/undo", """
-        <input type="hidden" name="id" value="\(entry.id)"><button class="quiet" data-done="Restored.">Undo</button>
+        <input type="hidden" name="id" value="\(entry.id)"><button class="quiet" data-done="\(restored)">Undo</button>
         """))
       """
   }
@@ -64,8 +67,7 @@ struct Page: Sendable {
     switch place {
     case .lists: overview
     case .list: list.map(listPane) ?? Document.problem(Self.noList)
-    case .task(let id, _):
-      screen.tasks.first { $0.id == id }.flatMap(taskPane) ?? Document.problem("This task was deleted.")
+    case .task(let id, _): screen.tasks.first { $0.id == id }.flatMap(taskPane) ?? noTask(id)
     case .sharing:
       list.map { SharingPane(page: self, list: $0).html } ?? Document.problem(Self.noList)
     case .access:

@@ -129,6 +129,7 @@ struct Site: Sendable {
     page.deletion = deletion
     page.screen = try await chosen(context).screen(
       list: place.listID, withActivity: place == .activity || deletion != nil)
+    if let task = place.taskID { page.taskListID = try await chosen(context).listID(ofTask: task) }
     return page
   }
 
@@ -171,13 +172,14 @@ extension Parameters {
   }
 }
 
-/// The fields of a form. A page's texts are short, so a body of more than 64 KiB is refused.
+/// The fields of a form. The form of a task has its details twice, the old ones too, and a character takes up to 9 bytes.
 struct Form {
+  private static let maxBytes = 512 << 10
   private let fields: [String: String]
 
   init(_ request: Request) async throws {
     var request = request
-    let body = try await request.collectBody(upTo: 65_536)
+    let body = try await request.collectBody(upTo: Self.maxBytes)
     do {
       fields = try URLEncodedFormDecoder().decode([String: String].self, from: String(buffer: body))
     } catch {

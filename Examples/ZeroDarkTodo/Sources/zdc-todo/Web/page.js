@@ -53,7 +53,7 @@ function isTicked(row) {
 // After a tick that another device has undone. A tick that is being sent stays.
 function showStored(row) {
   const box = row.querySelector("[type=checkbox]");
-  if (!sending.has(box.form)) showTick(box, box.defaultChecked);
+  if (!sending.has(box.form.action)) showTick(box, box.defaultChecked);
 }
 
 const isField = (element) => element.matches("textarea, select, input:not([type=checkbox], [type=file])");
@@ -98,15 +98,24 @@ function morphChildren(old, fresh) {
 
 let dragged = null;
 const delayed = [];
-let latest = null;
 
 // Each event names the rows that have not changed since the one before, so none may be left out.
 function show(html) {
   if (dragged) return delayed.push(html);
   const fresh = new DOMParser().parseFromString(`<div>${html}</div>`, "text/html").body.firstElementChild;
   const focused = document.activeElement;
+  keepTyped(fresh);
   morphChildren(app, fresh);
   keepFocus(focused);
+}
+
+// A form in which the user has typed stays when its task is deleted or moved elsewhere: the text is nowhere else.
+function keepTyped(fresh) {
+  const isLeft = (form) => [...fresh.querySelectorAll("form.fields")].some((other) => other.action === form.action);
+  const isTyped = (form) => [...form.elements].some((field) => isField(field) && field.value !== defaultValue(field));
+  if (![...app.querySelectorAll("form.fields")].some((form) => isTyped(form) && !isLeft(form))) return;
+  fresh.querySelector("#main").replaceWith(document.getElementById("main").cloneNode(true));
+  say("This item was deleted or moved. Copy your text before you leave.", true);
 }
 
 // A task that is ticked moves to the completed ones, where it is another element. They may be folded.
@@ -116,24 +125,48 @@ function keepFocus(focused) {
   if (target && target !== document.activeElement) target.focus({ preventScroll: true });
 }
 
+let source = null;
+let seen = null;
+
 function follow() {
   if (!app?.dataset.live) return;
-  const source = new EventSource(app.dataset.live);
-  source.onmessage = (event) => show((latest = event.data));
+  const address = new URL(app.dataset.live, location.href);
+  if (seen) address.searchParams.set("seen", seen);
+  source = new EventSource(address);
+  source.onmessage = (event) => {
+    seen = event.lastEventId || seen;
+    show(event.data);
+  };
   // The browser connects again unless the server refuses it, because zdc-todo was started again and has a new link.
   source.onerror = () => say("Not connected to zdc-todo. Reload the page.", source.readyState === EventSource.CLOSED);
 }
 
+// A browser opens six connections to a server, so hidden pages have none: a form would wait for one of them to close.
+document.addEventListener("visibilitychange", () => {
+  source?.close();
+  if (!document.hidden) follow();
+});
+
 // --- Forms ---
 
-// The forms whose requests are not answered yet.
-const sending = new Set();
+// Forms whose requests are not answered yet, by their addresses: the last request of each. The next one waits for it, so
+// that two ticks of one box arrive in their order.
+const sending = new Map();
+
+function sendForm({ action }, body) {
+  const sent = (sending.get(action) ?? Promise.resolve()).then(() => send(action, body)).catch(() => null);
+  sending.set(action, sent);
+  sent.then(() => sending.get(action) === sent && sending.delete(action));
+  return sent;
+}
 
 // Returns the answer's text, or null if the request failed.
 async function send(url, body, type) {
   const headers = { Accept: "application/json" };
   if (type) headers["Content-Type"] = type;
-  const answer = await fetch(url, { method: "POST", body, headers }).catch(() => null);
+  // It is sent even if the page is closed. Browsers limit the size of such requests.
+  const keepalive = body instanceof URLSearchParams && `${body}`.length < 16_000;
+  const answer = await fetch(url, { method: "POST", body, headers, keepalive }).catch(() => null);
   if (!answer) {
     say("zdc-todo is not running. Start it again.");
     return null;
@@ -154,17 +187,21 @@ document.addEventListener("submit", async (event) => {
   const leads = form.querySelector("[data-go]") !== null;  // the answer is the address of a page
   const cleared = form.querySelector("[data-clear]");
   if (cleared) cleared.value = "";
-  sending.add(form);
-  const answer = await send(form.action, body);
-  sending.delete(form);
+  const answer = await sendForm(form, body);
   const isDone = answer !== null;
   if (isDone && leads) return location.assign(answer);
-  if (!isDone && cleared) cleared.value = body.get(cleared.name);
-  if (!isDone) form.querySelectorAll("[data-submit]").forEach((box) => showTick(box, box.defaultChecked));
+  if (!isDone && cleared) restore(cleared, body.get(cleared.name));
+  if (!isDone && !sending.has(form.action)) form.querySelectorAll("[data-submit]").forEach((box) => showTick(box, box.defaultChecked));
   if (isDone && form.closest(".menu")) form.closest(".menu").open = false;
   const done = event.submitter?.dataset.done ?? (form.classList.contains("fields") ? "Saved." : null);
   if (isDone && done) say(done);
 });
+
+// The user may have typed the next text before the answer to the first arrived.
+function restore(field, text) {
+  if (field.value === "") field.value = text;
+  else say(`“${text}” was not stored.`, true);
+}
 
 function showTick(box, isDone) {
   box.checked = isDone;
@@ -179,6 +216,7 @@ document.addEventListener("change", async (event) => {
     input.form.requestSubmit();
   } else if (input.dataset.upload && input.files[0]) {
     const [file] = input.files;
+    if (input.dataset.confirm && !confirm(input.dataset.confirm)) return (input.value = "");
     if (file.size > 25e6) return say("The photo is larger than 25 MB.");
     say("The photo is being prepared …");
     const note = await send(input.dataset.upload, file, "application/octet-stream");
@@ -224,15 +262,24 @@ document.addEventListener("error", (event) => event.target.matches?.("img.thumb"
 
 const rows = () => [...document.querySelectorAll("#open > .task")];
 
-async function move(row, next) {
+// Without an answer, the row returns to its place in front of `home`.
+async function move(row, next, home) {
   const url = new URL("move", row.querySelector("form").action);
   const answer = await send(url, new URLSearchParams({ before: next?.dataset.task ?? "" }));
-  if (answer === null && latest) show(latest);
+  if (answer === null) putBack(row, home);
 }
+
+function putBack(row, home) {
+  row.parentNode?.insertBefore(row, home?.parentNode === row.parentNode ? home : null);
+}
+
+let home = null;
+let isDropped = false;
 
 document.addEventListener("dragstart", (event) => {
   dragged = event.target.closest?.("#open > .task");
   if (!dragged) return;
+  [home, isDropped] = [dragged.nextElementSibling, false];
   dragged.classList.add("dragged");
   event.dataTransfer.effectAllowed = "move";
 });
@@ -249,10 +296,12 @@ document.addEventListener("dragover", (event) => {
 document.addEventListener("drop", (event) => {
   if (!dragged) return;
   event.preventDefault();
-  move(dragged, dragged.nextElementSibling);
+  isDropped = true;
+  move(dragged, dragged.nextElementSibling, home);
 });
 
 document.addEventListener("dragend", () => {
+  if (dragged && !isDropped) putBack(dragged, home);
   dragged?.classList.remove("dragged");
   dragged = null;
   delayed.splice(0).forEach(show);
@@ -267,10 +316,11 @@ document.addEventListener("keydown", (event) => {
   const target = all.indexOf(row) + step;
   if (!all[target]) return say(step < 0 ? "This is the first task." : "This is the last task.");
   const next = step < 0 ? all[target] : all[target + 1];
+  const home = row.nextElementSibling;
   row.parentNode.insertBefore(row, next ?? null);
   handle.focus();
   say(`Moved to place ${target + 1} of ${all.length}.`);
-  move(row, next);
+  move(row, next, home);
 });
 
 // --- Sharing ---
@@ -294,4 +344,4 @@ document.addEventListener("click", (event) => {
   for (const menu of document.querySelectorAll(".menu[open]")) if (!menu.contains(event.target)) menu.open = false;
 });
 
-follow();
+if (!document.hidden) follow();
