@@ -188,6 +188,7 @@ import ZDCProtocol
       try await fixture.store.close()
       let db = try PostgresConnection(fixture.url)
       try db.run("DROP INDEX uploads_by_id")
+      try db.run("ALTER TABLE device_links DROP COLUMN nonce")
       try db.run("UPDATE schema_version SET version = 4")
       try db.run(
         """

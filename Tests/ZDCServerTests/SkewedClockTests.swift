@@ -49,7 +49,7 @@ struct SkewedClockTests {
     try await run { pair in
       let (_, token) = try await pair.first.newAccount()
       for (one, other) in [(pair.first, pair.second), (pair.second, pair.first)] {
-        let (id, key) = (DeviceLinkID.random(), randomBytes(IdentityLink.encPubBytes))
+        let (id, key) = (DeviceLinkID.random(), randomBytes(DeviceLinkOffer.byteCount))
         let link = Routes.path(Routes.deviceLink, id.text)
         _ = try await one.send(.PUT, link, body: key).expect(204)
         #expect(try await other.send(.GET, link, token: token).bytes == key)

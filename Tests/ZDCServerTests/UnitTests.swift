@@ -21,10 +21,12 @@ import ZDCProtocol
         DELETE /v1/auth/session session 0
         GET /v1/auth/sessions session 0
         DELETE /v1/auth/sessions/{deviceID} session 0
-        PUT /v1/device-links/{linkID} limited 1216
+        PUT /v1/device-links/{linkID} limited 1248
         GET /v1/device-links/{linkID} session 0
         PUT /v1/device-links/{linkID}/answer session 32768
         GET /v1/device-links/{linkID}/answer limited 0
+        PUT /v1/device-links/{linkID}/nonce limited 32
+        GET /v1/device-links/{linkID}/nonce session 0
         GET /v1/account/keyring session 0
         POST /v1/account/links session 139264
         GET /v1/account/audit session 0

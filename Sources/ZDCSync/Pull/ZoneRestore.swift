@@ -222,7 +222,7 @@ struct ZoneRewind {
     let store = ListChangeStore(transaction)
     for entry in list.entries where common.entry(for: entry.user)?.permissions == entry.permissions {
       guard let change = pinned.reduction(of: entry), list.allows(change, by: session.user),
-        try store.waiting(node: root.id, member: entry.user) == nil
+        try store.waiting(node: root.id, member: entry.user).isEmpty
       else { continue }
       var operation = OperationRow(
         uuid: UUIDv7.make(atMs: session.now()), zone: zone, kind: .changeList, node: root.id, nodeUUID: root.uuid,
