@@ -35,6 +35,11 @@ public let ENOTEMPTY: Int32 = 0
 public let ENAMETOOLONG: Int32 = 0
 public let EINVAL: Int32 = 0
 
+// MARK: Memory
+
+public func strdup(_ text: UnsafePointer<CChar>!) -> UnsafeMutablePointer<CChar>! { nil }
+public func free(_ pointer: UnsafeMutableRawPointer!) {}
+
 // MARK: Libraries
 
 public let RTLD_NOW: Int32 = 0
