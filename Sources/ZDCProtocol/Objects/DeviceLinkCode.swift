@@ -7,7 +7,7 @@ package typealias DeviceLinkID = Bytes16<DeviceLinkRole>
 /// The random number that a new device reveals after it has the answer to its link.
 package typealias DeviceLinkNonce = Bytes32<DeviceLinkNonceRole>
 
-/// What a new device gives the server for its link: the key to which the answer is sealed, and a commitment to its nonce,
+/// A new device's offer for its link: the key to which the answer is sealed, and a commitment to its nonce,
 /// `b[1216] public key ‖ b[32] H("link-nonce", nonce)` (PROTOCOL 3.4).
 package struct DeviceLinkOffer: Sendable, Hashable {
   package static let byteCount = IdentityLink.encPubBytes + 32

@@ -4,7 +4,7 @@ package import ZDCProtocol
 package struct DeviceLinkRow: Sendable, Hashable {
   package var offer: [UInt8]
   package var answer: [UInt8]?
-  /// What the new device has revealed after it got the answer.
+  /// The nonce, once the new device has revealed it: after it got the answer.
   package var nonce: [UInt8]?
   package var expiresMs: UInt64
   package var party: String

@@ -1,7 +1,7 @@
 internal import ZDCAccounts
 internal import ZDCClientStore
 
-/// What the database says about the work that a user's zones have to send.
+/// The pending work of a user's zones, as the database has it.
 struct PushSurvey: Sendable {
   private(set) var pause: PushPause?
   /// Zones with queued or in-flight operations, or with uploads that may have been cancelled.

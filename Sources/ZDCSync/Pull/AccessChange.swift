@@ -67,16 +67,11 @@ struct AccessChange {
     guard try !ListChangeStore(transaction).changes(zone: zone).contains(where: { $0.listChange == change }) else {
       return
     }
-    var operation = OperationRow(
-      uuid: UUIDv7.make(atMs: session.now()), zone: zone, kind: .changeList, node: root.id, nodeUUID: root.uuid,
-      nodeID: root.nodeID, createdMs: session.now())
-    operation.listChange = change
-    if session.user != list.owner {
-      let pause = Self.pauseMs.lowerBound + (Self.pauseMs.upperBound - Self.pauseMs.lowerBound) * session.time.random()
-      (operation.reason, operation.notBeforeMs) = (.backoff, session.now() + UInt64(pause))
-    }
-    try transaction.operations.insert(&operation)
-    transaction.signal(.queue(localUser: session.localUser))
+    try transaction.queue(change, of: root, after: session.user == list.owner ? nil : memberPause, in: session)
+  }
+
+  private var memberPause: UInt64 {
+    UInt64(Self.pauseMs.lowerBound + (Self.pauseMs.upperBound - Self.pauseMs.lowerBound) * session.time.random())
   }
 
   // MARK: The app
@@ -100,5 +95,20 @@ extension ZDCShareList {
   fileprivate init(members list: ZoneACL.Fields) {
     self.init()
     for entry in list.entries { addShareItem(ZDCShareItem(entry.permissions), forUserID: entry.user.text) }
+  }
+}
+
+extension ZDCReadWriteTransaction {
+  /// Queues a change of a zone's access list that the app has not asked for.
+  ///
+  /// - Parameter pauseMs: How long other devices have the time to make it; nil to send it at once.
+  func queue(_ change: ListChange, of root: NodeRow, after pauseMs: UInt64? = nil, in session: SyncSession) throws {
+    var operation = OperationRow(
+      uuid: UUIDv7.make(atMs: session.now()), zone: root.zone, kind: .changeList, node: root.id, nodeUUID: root.uuid,
+      nodeID: root.nodeID, createdMs: session.now())
+    operation.listChange = change
+    if let pauseMs { (operation.reason, operation.notBeforeMs) = (.backoff, session.now() + pauseMs) }
+    try operations.insert(&operation)
+    signal(.queue(localUser: session.localUser))
   }
 }

@@ -102,7 +102,7 @@ extension ChangeApplier {
       try leaves.leaf(record.fields.node)?.putSeq == 0
     else { return }
     let version = try RecordRules.version(after: cloud.recordVersion)
-    // What the user has restored, or sends again, is in the row already, and not in the cloud.
+    // The row already has content that the cloud does not: the user has restored it, or sends it again.
     let isAhead = try QueuedRestoration(known, transaction) != nil || Resending(known, transaction) != nil
     let isSame = isAhead || record.fields.content == known.content?.content
     let continues = record.fields.recordVersion == version && isSame

@@ -224,11 +224,7 @@ struct ZoneRewind {
       guard let change = pinned.reduction(of: entry), list.allows(change, by: session.user),
         try store.waiting(node: root.id, member: entry.user).isEmpty
       else { continue }
-      var operation = OperationRow(
-        uuid: UUIDv7.make(atMs: session.now()), zone: zone, kind: .changeList, node: root.id, nodeUUID: root.uuid,
-        nodeID: root.nodeID, createdMs: session.now())
-      operation.listChange = change
-      try transaction.operations.insert(&operation)
+      try transaction.queue(change, of: root, in: session)
     }
   }
 

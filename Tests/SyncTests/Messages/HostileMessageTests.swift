@@ -138,7 +138,7 @@ struct HostileMessageTests {
     }
   }
 
-  /// - Alice and Carol have sent Bob messages with one ID, and Alice's goes after his device has read the list
+  /// - Alice and Carol have sent Bob messages with one ID, and Alice's is removed after his device has read the list
   /// => Carol's is not taken for a forged one of Alice
   @Test func aMessageWithTheIDOfAnotherSenders_isNotTakenForIt() async throws {
     try await TestWorld.run { world in

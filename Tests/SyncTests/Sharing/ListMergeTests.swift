@@ -146,7 +146,7 @@ struct ListMergeTests {
       try await alice.push()
       #expect(alice.network.hasStruck)
       #expect(try await alice.queueCount() == 2)
-      // What the list has already drops both.
+      // Together, both leave the list as it is, so neither is sent.
       if row.last == .remove { try await row.last.make(alice, user) }
       #expect(try await alice.queueCount() == (row.last == .remove ? 0 : 2))
       try await stage.settle(secondIsFirst: false)
