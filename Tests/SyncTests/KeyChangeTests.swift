@@ -25,6 +25,52 @@ struct KeyChangeTests {
     }
   }
 
+  enum Retired: CaseIterable, Sendable {
+    case owner, member
+  }
+
+  /// - keys are retired in a shared branch: the owner's, who has rotated again since, or those of a member who may only read
+  /// - the owner shares a node in it, which retires them in the new zone as well
+  /// => all members read the new zone, and the owner's queue is empty
+  @Test(arguments: Retired.allCases) func retiredKeys_areRetiredInABranchOfTheBranch(of retired: Retired) async throws {
+    try await TestWorld.run { world in
+      let people = try await ListChangeTests.People(world)
+      let (alice, bob, carol) = (people.alice, people.bob, people.carol)
+      for path in ["/list", "/list/note"] { try await alice.create(path, path) }
+      try await alice.sync()
+      try await alice.share("/list", with: bob, "r")
+      try await alice.share("/list", with: carol)
+      try await alice.sync()
+      let root = try await alice.cloudID("/list")
+      for member in [bob, carol] { try await member.accept(root, of: alice) }
+      let zone = ZoneID(
+        tree: .derive(owner: try alice.userID, trunk: .home, appTreeID: TestDevice.treeID),
+        root: try #require(NodeID(text: root)))
+      let user = try retired == .owner ? alice.userID : bob.userID
+      if retired == .owner {
+        let users = try #require(try alice.zdc.localUserManager)
+        try await users.rotateKeys(for: try alice.localUserID, areCompromised: true)
+        try await alice.sync()
+        try await alice.rotateKeys()
+      } else {
+        try await bob.rotateKeys()
+        let rogue = try await people.rogue("bob", bob)
+        try await rogue.push(try await rogue.zone(zone).commit([.retireKey(user: user, gen: 2)]))
+      }
+      for device in [alice, bob, carol] { try await device.sync() }
+      try await alice.share("/list/note", with: carol, "r")
+      for device in [alice, bob, carol] { try await device.sync() }
+      #expect(try await alice.queueCount() == 0)
+      let node = try #require(NodeID(text: try await alice.cloudID("/list/note")))
+      for device in [alice, bob, carol] {
+        let rows = try await device.database.read { try $0.zones.zones(localUser: 1) }
+        #expect(rows.allSatisfy { $0.frozen == nil }, "\(device.name)")
+        let branch = rows.first { $0.zone == ZoneID(tree: zone.tree, root: node) }
+        #expect(branch?.head?.retiredBelow[user] == 2, "\(device.name)")
+      }
+    }
+  }
+
   /// Alice has sent Bob a message, which neither he nor his tablet has accepted.
   private static func unacceptedMessage(
     _ world: TestWorld

@@ -123,6 +123,15 @@ extension ZoneReplay {
 }
 
 extension ZoneCommit {
+  /// The keys that the commit's replay needs: that of its writer, and those that it retires.
+  package var signers: Set<Signer> {
+    var signers: Set = [Signer(user: fields.writer, generation: fields.writerGen)]
+    for case .retireKey(let user, let generation) in fields.operations {
+      signers.insert(Signer(user: user, generation: generation))
+    }
+    return signers
+  }
+
   /// Returns whether this commit directly follows the commit with this number and hash; for nil, whether it opens the
   /// log.
   package func follows(_ head: (seq: UInt64, hash: CommitHash)?) -> Bool {

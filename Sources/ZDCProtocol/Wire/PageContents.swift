@@ -74,14 +74,7 @@ package struct PageContents {
 
   /// The keys that the page's replay needs: those of its writers, and those that it retires.
   package var signers: Set<Signer> {
-    var signers: Set<Signer> = []
-    for item in commits {
-      signers.insert(Signer(user: item.commit.fields.writer, generation: item.commit.fields.writerGen))
-      for case .retireKey(let user, let generation) in item.commit.fields.operations {
-        signers.insert(Signer(user: user, generation: generation))
-      }
-    }
-    return signers
+    commits.reduce(into: []) { $0.formUnion($1.commit.signers) }
   }
 
   /// Returns the ``signers`` that are members according to the list before the page or a list in it. Commits of others

@@ -36,6 +36,15 @@ struct ZoneOrigins: Sendable {
     }
   }
 
+  /// The keys of members that the replay of the branches' first commits needs. They retire keys that no commit of the page may
+  /// name.
+  var signers: Set<Signer> {
+    Set(
+      branches.values.flatMap { origin in
+        origin.genesis.signers.filter { origin.acl.fields.entry(for: $0.user) != nil }
+      })
+  }
+
   /// Adds the origins of another page of the same log.
   mutating func add(_ other: ZoneOrigins) {
     branches.merge(other.branches) { old, _ in old }

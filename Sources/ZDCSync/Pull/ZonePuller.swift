@@ -121,8 +121,10 @@ package struct ZonePuller {
     guard contents.commits.allSatisfy({ $0.commit.fields.zone == row.zone }) else {
       throw Doubt(ZDCSecurityError(.recordBindingMismatch, zone: row.zone), .none)
     }
-    let writers = try await writerKeys(contents, row)
-    let origins = try await OriginReader(session: session, zone: zone).origins(of: contents, row, writers: writers)
+    var known = try await writerKeys(contents.memberSigners(after: row.head?.acl), row)
+    let origins = try await OriginReader(session: session, zone: zone).origins(of: contents, row, writers: known)
+    known.add(try await writerKeys(origins.signers, row))
+    let writers = known
     try await readKeys(namedIn: Array(contents.lists.values) + origins.branches.values.map(\.acl))
     let inOthers = try await pullOthers(before: contents, row)
     return try await Doubt.catching(row.zone, isSigned: { contents.isSigned(by: writers) }) {
@@ -147,14 +149,14 @@ package struct ZonePuller {
 
   /// Returns the writers' keys. The server may show a member's missing key later, so a missing key is no evidence
   /// against the log.
-  private func writerKeys(_ page: PageContents, _ row: ZoneRow) async throws -> WriterKeys {
+  private func writerKeys(_ signers: Set<Signer>, _ row: ZoneRow) async throws -> WriterKeys {
     let keys: WriterKeys
     do {
-      keys = try await session.keys(for: page, after: row.head?.acl, zone: zone)
+      keys = try await session.keys(of: signers, zone: zone)
     } catch let error as ZDCSecurityError {
       throw Doubt(error.with(zone: row.zone), isSigned: false)
     }
-    guard let unknown = keys.missing(of: page.memberSigners(after: row.head?.acl)).first else { return keys }
+    guard let unknown = keys.missing(of: signers).first else { return keys }
     throw Doubt(ZDCSecurityError(.writerUnknown, zone: row.zone, user: unknown.user), .none)
   }
 

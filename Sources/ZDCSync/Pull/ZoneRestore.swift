@@ -100,7 +100,9 @@ struct ZoneRestore {
       let contents = try PageContents(page.body)
       writers.add(try await session.keys(for: contents, after: chain.list, zone: self.zone))
       try pages.append(try chain.verified(contents, writers: writers))
-      origins.add(try await self.origins(of: contents, writers: writers))
+      let found = try await self.origins(of: contents, writers: writers)
+      writers.add(try await session.keys(of: found.signers, zone: self.zone))
+      origins.add(found)
       guard page.hasMore else {
         return FetchedLog(pages: pages, head: page.head.hash, writers: writers, origins: origins)
       }

@@ -89,13 +89,13 @@ extension ZonePusher {
   ) async throws -> ZDCPushSummary {
     session.handOver.forget(request.commitHash)
     let page = try PageContents(ownRequest: request.body, receivedMs: response.receivedMs)
+    let origins = ZoneOrigins(ownRequest: page)
+    let writers = try await session.keys(of: origins.signers, zone: zone)
     let ((done, isDrained, left), refusal) = try await session.writeNotifyingDelegate { [session, zone] transaction in
       let before = try transaction.zones.zone(id: zone)
       let done = try InFlightStore(transaction: transaction).operations(zone: zone)
-      let writers = WriterKeys(own: session.keys)
       _ = try PageApplier(
-        session: session, zone: zone, transaction: transaction, writers: writers,
-        origins: ZoneOrigins(ownRequest: page)
+        session: session, zone: zone, transaction: transaction, writers: writers, origins: origins
       ).apply(page)
       let isLeft = try transaction.zones.zone(id: zone) == nil
       return (done, try transaction.operations.isEmpty(localUser: session.localUser), isLeft ? before : nil)

@@ -97,7 +97,12 @@ extension SyncSession {
   ///
   /// - Parameter list: The access list in force before the page, or nil before the genesis.
   func keys(for page: PageContents, after list: ZoneACL?, zone: Int64) async throws -> WriterKeys {
-    let (keys, refused) = try await identities.keys(of: page.memberSigners(after: list), own: keys)
+    try await keys(of: page.memberSigners(after: list), zone: zone)
+  }
+
+  /// Fetches the keys of other members that replay needs. Errors in their chains are recorded and reported.
+  func keys(of signers: Set<Signer>, zone: Int64) async throws -> WriterKeys {
+    let (keys, refused) = try await identities.keys(of: signers, own: keys)
     for error in refused {
       try await database.asyncReadWrite { [localUser, now] transaction in
         try transaction.record(error, localUser: localUser, zone: zone, atMs: now())
