@@ -13,11 +13,8 @@ package struct ContentSecrets: Sendable, Equatable {
     self.thumbnailTag = thumbnailTag
   }
 
-  /// The secrets of content whose key and sizes are not known: a random key, and sizes that such a ciphertext can have.
-  ///
-  /// - Throws: `contentHeaderInvalid` or `limitExceeded` if no content has this length.
-  package init(unknownOf cipherLength: UInt64) throws(ZDCSecurityError) {
-    let layout = try ContentLayout(sizes: ContentSizes(data: 0), cipherLength: cipherLength)
-    self.init(key: .random(), sizes: layout.sizes, thumbnailTag: .zero)
+  /// The secrets of content whose key and sizes are not known: a random key, and no sections. They fit each length of content.
+  package static func unknown() -> ContentSecrets {
+    ContentSecrets(key: .random(), sizes: ContentSizes(data: 0), thumbnailTag: .zero)
   }
 }

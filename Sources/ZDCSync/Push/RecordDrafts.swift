@@ -46,10 +46,10 @@ package struct RecordDrafts {
     guard let newest = try newestFacts(row), newest.content != row.content?.content else { return row }
     let author = try leaves.leaf(row.nodeID).flatMap { try leaves.writer(of: $0) }
     var next = row
-    next.content = try newest.content.map { content in
+    next.content = newest.content.map { content in
       NodeRow.RemoteContent(
-        content: content, secrets: try ContentSecrets(unknownOf: content.cipherLength), writer: author ?? session.user,
-        timeMs: session.now(), receivedMs: session.now())
+        content: content, secrets: .unknown(), writer: author ?? session.user, timeMs: session.now(),
+        receivedMs: session.now())
     }
     return next
   }
