@@ -121,8 +121,11 @@ struct PushPlanner: Sendable {
     return nil
   }
 
-  /// Whether a node is about to move to another zone of the user's own. If it is to be shared, that happens there.
+  /// Whether a node is about to move to another zone of the user's own, or has moved and is not deleted at its old place yet. If
+  /// it is to be shared, that happens at the new place, once the move has ended: the root of a zone could not return to the old
+  /// place (``ZoneCrossing/hold(from:)``).
   private func isSharedLater(_ node: NodeRow, _ transaction: ZDCReadTransaction) throws -> Bool {
+    if let copy = try transaction.moves.copy(row: node.id), !copy.isHeld { return true }
     guard let zone = try transaction.destination(of: node) else { return false }
     return try transaction.zones.zone(id: zone)?.owner == nil
   }

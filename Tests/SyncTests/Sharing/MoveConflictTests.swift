@@ -77,6 +77,30 @@ struct MoveConflictTests {
     }
   }
 
+  /// - Alice moves a folder to her list and shares it; before it is deleted at the old place, another device edits a node there
+  /// => the folder is a shared branch at its new place, with the edit
+  @Test(arguments: [2, 3]) func sharedAfterTheMove_andEditedAtTheOldPlace(occurrence: Int) async throws {
+    try await TestWorld.run { world in
+      let moving = try await Moving(world)
+      let (alice, carol) = (moving.alice, moving.people.carol)
+      let second = try await world.device("second")
+      try await second.sync()
+      try await second.download()
+      try await alice.move("/folder", to: "/list/moved")
+      try await alice.share("/list/moved", with: carol)
+      alice.network.fail(
+        .before {
+          try await second.edit("/folder/d", "edited")
+          try await second.push()
+        }, "POST", Routes.commits, occurrence: occurrence)
+      try await alice.sync()
+      #expect(alice.network.hasStruck)
+      try await moving.expectEqual(second)
+      #expect(try await alice.members(carol, of: "/list/moved") == ["carol": "rw"])
+      #expect(try await second.content(of: "/list/moved/d")?.data == Data("edited".utf8))
+    }
+  }
+
   /// - Alice moves a folder to her list, and takes a node of it from a member of the list before that is sent
   /// => the member does not have the node at its new place
   @Test func unsharedAfterTheMove() async throws {
