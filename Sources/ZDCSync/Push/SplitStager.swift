@@ -18,9 +18,8 @@ struct SplitStager {
     for id in wanted.refused { try transaction.operations.setState(.pending, reason: .notAllowed, id: id) }
     guard let draft else { return .nothing }
     let drafts = RecordDrafts(session: session, zone: choice.zone, transaction: transaction)
-    if let refusal = try drafts.refusal(of: choice.top, content: nil) { return try park(refusal) }
     let (genesis, root, state) = try genesis(draft, drafts)
-    guard let built = try parentCommit(genesis, state) else { return try park(nil) }
+    guard let built = try parentCommit(genesis, state) else { return try park() }
     let request = built.request + bundle(genesis, root, draft)
     let inFlight = InFlightStore(transaction: transaction)
     try inFlight.store(
@@ -44,8 +43,8 @@ struct SplitStager {
   }
 
   /// Lets the rest of the queue pass until the branch can be split off.
-  private func park(_ refusal: RecordDrafts.Refusal?) throws -> ListStager.Staged {
-    try transaction.pause(wanted.effective, in: session) { _ in refusal }
+  private func park() throws -> ListStager.Staged {
+    try transaction.pause(wanted.effective, in: session) { _ in nil }
     return .outdated
   }
 
@@ -60,7 +59,8 @@ struct SplitStager {
     let list = StateList(branch: branch, top: choice.top.nodeID)
     let state = ZoneOperation.GenesisState(
       parentHead: choice.head.hash, stateRoot: list.root, count: list.count)
-    var top = choice.top
+    // As in a rotation: a member could prevent with content that no device can open that they lose the branch.
+    var top = try drafts.withNewestContent(choice.top)
     (top.key, top.keyGen) = (draft.key, draft.acl.fields.zoneKeyGen)
     let root = try RecordSealer.seal(try drafts.rootDraft(top, content: nil))
     let acl = draft.acl
