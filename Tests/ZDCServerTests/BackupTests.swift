@@ -142,6 +142,24 @@ import ZDCServerSQLite
     }
   }
 
+  /// - An update of a backup is killed at its last step; the next one finds no server, as after the loss of its disk
+  /// => the backup is still whole
+  @Test func anUpdateThatFailsAfterAKilledOne_leavesTheBackup() async throws {
+    try await Self.withFolders { (backup, gone) async throws in
+      try await TestServer.run { (server: TestServer) async throws in
+        let database = "\(backup)/zdc.sqlite"
+        try await Self.backUp(backup, of: server.folder)
+        let old = try TestServer.bytes(of: database)
+        _ = try await server.newAccount()
+        try await Self.backUp(backup, of: server.folder)
+        try FileManager.default.moveItem(atPath: database, toPath: database + ".new")
+        try TestServer.write(old, to: database)
+        #expect(try await ServerProcess.run(["backup", backup, "--data", gone]).status != 0)
+        #expect(try await ServerProcess.run(["verify", backup]).status == 0)
+      }
+    }
+  }
+
   /// - A server that has deleted nothing is backed up and restored with its list of deletions
   /// => the list is there
   /// - A list is named that is not there, and one that the server cannot write

@@ -69,7 +69,15 @@ package struct Backup: Sendable {
     } catch { throw StoreOpenError(.cannotCreate, path: path) }
     let names = try FileManager.default.contentsOfDirectory(atPath: path)
     guard names.contains("manifest.json") || names.allSatisfy(isOfFirstRun) else { throw BackupFailure(.notEmpty) }
+    // It may be the database that the manifest names. If this run fails, the folder must still have it.
+    if FileManager.default.fileExists(atPath: newDatabase) { try finishKilledRun() }
     for suffix in ["", "-wal", "-shm", "-journal"] { try OpenFile.remove(newDatabase + suffix) }
+  }
+
+  private func finishKilledRun() throws {
+    guard FileManager.default.fileExists(atPath: manifestPath) else { return }
+    // A folder whose database is none that the manifest names gets a new one.
+    do { _ = try verifiedManifest() } catch is BackupFailure {}
   }
 
   /// Whether a first run that was killed may have left the file. A data folder always has `zdc.sqlite`, too.
