@@ -14,7 +14,7 @@ extension MemoryTransaction {
     let blobs = tables.blobs.values.map(\.row).filter { zones.contains($0.zone) || $0.owner == closed.id }
     remove(blobs)
     removeTrees(of: closed.id, zones: zones)
-    return Collected(files: blobs.filter { !$0.isInline }.map(\.id), isMore: true)
+    return Collected(blobs, isMore: true)
   }
 
   private func removeLogins(of user: UserRow) {
@@ -39,5 +39,14 @@ extension MemoryTransaction {
     tables.memberships = tables.memberships.mapValues { $0.filter { !zones.contains($0.key) } }
     tables.zones = tables.zones.filter { !zones.contains($0.key) }
     tables.zoneKeys = tables.zoneKeys.filter { !zones.contains($0.value) }
+  }
+}
+
+extension Collected {
+  init(_ gone: [BlobRow], isMore: Bool) {
+    let files = gone.filter { !$0.isInline }
+    self.init(
+      files: files.filter { $0.state == .attached }.map(\.id), uploads: files.filter { $0.state != .attached }.map(\.id),
+      isMore: isMore)
   }
 }

@@ -123,8 +123,7 @@ extension MemoryTransaction {
       ($0.replacedMs ?? .max) < replacedBefore || $0.state != .attached && $0.touchedMs < abandonedBefore
     }.prefix(limit)
     remove(Array(doomed))
-    return Collected(
-      files: doomed.filter { !$0.isInline }.map(\.id), isMore: max(records.count, doomed.count) >= limit)
+    return Collected(Array(doomed), isMore: max(records.count, doomed.count) >= limit)
   }
 
   private func remove(_ record: MemoryTables.Record, key: Int64) {

@@ -13,7 +13,7 @@ extension PostgresTransaction {
     ) { $0.int(0) }
     let gone = try removeBlobs(
       doomed, where: "replaced_ms < $2 OR (state < 2 AND touched_ms < $3)", .ms(replacedBefore), .ms(abandonedBefore))
-    return Collected(files: gone.filter(\.isFile).map(\.id), isMore: max(records, doomed.count) >= limit)
+    return Collected(gone, isMore: max(records, doomed.count) >= limit)
   }
 
   private func removeRecords(replacedBefore: UInt64, limit: Int) throws -> Int {
@@ -99,8 +99,8 @@ extension PostgresTransaction {
     guard entries < limit else { return Collected(files: [], isMore: true) }
     let blobs = try removeBlobs(of: user, limit: limit)
     let rows = try removeRows(of: user, limit: limit)
-    if max(blobs.count, rows) < limit { try removeTrees(of: user, limit: limit) }
-    return Collected(files: blobs.filter(\.isFile).map(\.id), isMore: true)
+    if !blobs.isMore, rows < limit { try removeTrees(of: user, limit: limit) }
+    return Collected(blobs.gone, isMore: true)
   }
 
   private static let zones = "SELECT z.id FROM trees t JOIN zones z ON z.tree = t.id WHERE t.owner = $1"
@@ -147,14 +147,17 @@ extension PostgresTransaction {
       ], of: user, limit: limit)
   }
 
-  private func removeBlobs(of user: Int64, limit: Int) throws -> [RemovedBlob] {
+  /// - Returns: also whether there may be more. Another write may have removed some of those that were found, so the number
+  ///   of removed rows does not show it.
+  private func removeBlobs(of user: Int64, limit: Int) throws -> (gone: [RemovedBlob], isMore: Bool) {
+    // UNION would read all rows of the account in each step.
     let doomed = try db.all(
       """
-      SELECT id FROM blobs WHERE zone IN (\(Self.zones))
-      UNION SELECT id FROM blobs WHERE state < 2 AND owner = $1 LIMIT $2
+      (SELECT id FROM blobs WHERE zone IN (\(Self.zones)) LIMIT $2)
+      UNION ALL (SELECT id FROM blobs WHERE state < 2 AND owner = $1 LIMIT $2)
       """, .int(user), .int(Int64(limit))
     ) { $0.int(0) }
-    return try removeBlobs(doomed)
+    return (try removeBlobs(doomed), doomed.count >= limit)
   }
 
   private func removeRows(of user: Int64, limit: Int) throws -> Int {
@@ -177,4 +180,15 @@ extension PostgresTransaction {
     db.enqueue("DELETE FROM trees WHERE owner = $1", .int(user))
     db.enqueue("UPDATE users SET keyring = NULL WHERE id = $1", .int(user))
   }
+}
+
+extension Collected {
+  fileprivate init(_ gone: [PostgresTransaction.RemovedBlob], isMore: Bool) {
+    let (uploads, files) = (gone.filter(\.isUpload), gone.filter { $0.isFile && !$0.isUpload })
+    self.init(files: files.map(\.id), uploads: uploads.map(\.id), isMore: isMore)
+  }
+}
+
+extension PostgresTransaction.RemovedBlob {
+  fileprivate var isUpload: Bool { state != BlobRow.State.attached.rawValue }
 }

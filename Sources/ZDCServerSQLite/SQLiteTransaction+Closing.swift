@@ -23,11 +23,13 @@ extension SQLiteTransaction {
     // First the entries of members, so that no reader sees a part of the data.
     let entries = max(try removeMembers(of: user, limit: limit), try removeMessages(of: user, limit: limit))
     guard entries < limit else { return Collected(files: [], isMore: true) }
-    let (files, blobs) = try removeBlobs(of: user, limit: limit)
+    let blobs = try removeBlobs(of: user, limit: limit)
     let nodes = try removeNodes(of: user, limit: limit)
     let rows = try removeLogRows(of: user, limit: limit)
-    if max(blobs, nodes, rows) < limit { try removeTrees(of: user, limit: limit) }
-    return Collected(files: files, isMore: true)
+    if max(blobs.count, nodes, rows) < limit { try removeTrees(of: user, limit: limit) }
+    return Collected(
+      files: blobs.filter { $0.isFile && !$0.isUpload }.map(\.id), uploads: blobs.filter(\.isUpload).map(\.id),
+      isMore: true)
   }
 
   private static let trees = "SELECT id FROM trees WHERE owner = ?1"
@@ -80,18 +82,22 @@ extension SQLiteTransaction {
     return max(envelopes, db.changesCount)
   }
 
-  private func removeBlobs(of user: Int64, limit: Int) throws -> (files: [BlobID], count: Int) {
-    let doomed = try db.all(
+  private typealias RemovedBlob = (key: Int64, id: BlobID, isFile: Bool, isUpload: Bool)
+
+  private func removeBlobs(of user: Int64, limit: Int) throws -> [RemovedBlob] {
+    let doomed: [RemovedBlob] = try db.all(
       """
-      SELECT id, blob_id, content IS NULL FROM blobs
+      SELECT id, blob_id, content IS NULL, state < 2 FROM blobs
       WHERE zone IN (\(Self.zones)) OR (state < 2 AND owner = ?1) LIMIT ?2
       """, .int(user), .int(Int64(limit))
-    ) { row in (key: row.int(0), id: try row.id(1) as BlobID, isFile: row.int(2) != 0) }
+    ) { row in
+      (key: row.int(0), id: try row.id(1), isFile: row.int(2) != 0, isUpload: row.int(3) != 0)
+    }
     for blob in doomed {
       try db.run("DELETE FROM parts WHERE blob = ?", .int(blob.key))
       try db.run("DELETE FROM blobs WHERE id = ?", .int(blob.key))
     }
-    return (doomed.filter(\.isFile).map(\.id), doomed.count)
+    return doomed
   }
 
   private func removeNodes(of user: Int64, limit: Int) throws -> Int {

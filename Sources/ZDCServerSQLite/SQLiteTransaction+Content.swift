@@ -195,7 +195,7 @@ extension SQLiteTransaction {
       .int(limit), row: doomed)
     for blob in replaced + abandoned { try removeBlob(blob.key) }
     return Collected(
-      files: (replaced + abandoned).filter(\.isFile).map(\.id),
+      files: replaced.filter(\.isFile).map(\.id), uploads: abandoned.map(\.id),
       isMore: max(records, replaced.count, abandoned.count) >= limit)
   }
 

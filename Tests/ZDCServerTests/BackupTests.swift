@@ -322,6 +322,25 @@ import ZDCServerSQLite
     }
   }
 
+  /// - A user begins an upload, sends a part of another one, and never continues; both are collected
+  /// => the list is empty: no backup has them, and any user could make it grow
+  @Test func abandonedUploadsAreNotListed() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      let (account, token) = try await server.newAccount()
+      for hasPart in [false, true] {
+        let large = BlobTests.Large(70_000)
+        _ = try await server.ticket(large, .random(), account.home, token: token).expect(201)
+        if hasPart { _ = try await server.part(0, of: large, token: token).expect(204) }
+      }
+      server.clock.advance(ms: 8 * 86_400_000)
+      try await server.server.collect()
+      #expect(try await server.blobs.all() == [])
+      let list = "\(server.folder)/\(DeletionFile.defaultName)"
+      let listed = FileManager.default.fileExists(atPath: list) ? try TestServer.bytes(of: list) : []
+      #expect(listed == [])
+    }
+  }
+
   /// - A file cannot be removed, and each collection tries again
   /// => it is listed once
   @Test func aFileThatStaysIsListedOnce() async throws {

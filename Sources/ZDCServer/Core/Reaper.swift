@@ -54,7 +54,7 @@ struct Reaper {
       let step = try await core.metadata.write([.upkeep]) { tx in
         try tx.collect(replacedBefore: replacedBefore, abandonedBefore: abandonedBefore, limit: Self.batch)
       }
-      await core.removeFiles(of: step.files)
+      await removeFiles(of: step)
       guard step.isMore else { break }
     }
     try await removeRequests(receivedBefore: now - min(now, bounds.requestMs))
@@ -62,6 +62,11 @@ struct Reaper {
     try await core.metadata.write([.upkeep]) { try $0.removeExpiredSessions(now: now) }
     core.sessions.remove { $0.expiresMs <= now }
     try await core.blobs.forEachBatch { await core.removeFiles(of: $0) }
+  }
+
+  private func removeFiles(of step: Collected) async {
+    await core.removeFiles(of: step.files)
+    await core.removeFiles(of: step.uploads, areUploads: true)
   }
 
   private func removeRequests(receivedBefore: UInt64) async throws {
@@ -78,7 +83,7 @@ struct Reaper {
       let step = try await core.metadata.write([.upkeep]) { tx in
         try tx.removeClosedAccounts(closedBefore: closedBefore, limit: Self.batch)
       }
-      await core.removeFiles(of: step.files)
+      await removeFiles(of: step)
       guard step.isMore else { return }
       // A session of the account may still be in memory.
       core.sessions.remove { _ in true }

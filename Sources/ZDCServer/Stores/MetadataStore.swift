@@ -264,14 +264,15 @@ package protocol MetadataTransaction: MetadataReader, InboxTransaction {
 
 /// The result of one collection step.
 package struct Collected: Sendable, Hashable {
-  /// Blobs whose files may be removed.
+  /// Blobs whose files may be removed, and which a backup may have.
   package var files: [BlobID]
+  /// Uploads that no commit has attached, whose files may be removed.
+  package var uploads: [BlobID]
   /// Whether there may be more to collect.
   package var isMore: Bool
 
-  package init(files: [BlobID], isMore: Bool) {
-    self.files = files
-    self.isMore = isMore
+  package init(files: [BlobID], uploads: [BlobID] = [], isMore: Bool) {
+    (self.files, self.uploads, self.isMore) = (files, uploads, isMore)
   }
 }
 
