@@ -14,7 +14,7 @@ package final class DeletionFile: DeletionLedger {
   /// The name of the file in a data folder, unless another one is given.
   package static let defaultName = "deletions"
 
-  private let path: String
+  package let path: String
   /// Lines are appended one write after the other.
   private let turn = Mutex(())
 

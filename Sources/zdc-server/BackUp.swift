@@ -167,10 +167,10 @@ struct Restore: AsyncParsableCommand {
       blobs: BlobPlace(address: toBlobs, region: toBlobsRegion, keyFile: toBlobsKeyFile))
     let known = try await Deletions(paths: deletions)
     let content = try backup.contentStore()
-    let isClean = try await backup.withRows { rows in
-      try await MigrationCopy(rows: rows, blobs: content, target: target, printer: printer, deletions: known).run()
+    return try await backup.withRows { rows in
+      try await MigrationCopy(
+        rows: rows, blobs: content, target: target, printer: printer, deletions: known, lists: deletions
+      ).run()
     }
-    try await target.deletions.add(from: deletions)
-    return isClean
   }
 }

@@ -109,18 +109,15 @@ struct Migration {
       let check = StoreCheck(found: printer.show, progress: printer.show)
       guard try await check.check(from.metadata).isClean else { return try nothingCopied() }
     }
-    let copy = MigrationCopy(rows: from.metadata, blobs: from.blobs, target: target, printer: printer)
+    let copy = MigrationCopy(
+      rows: from.metadata, blobs: from.blobs, target: target, printer: printer, lists: lists)
     let isClean = try await copy.run()
     try await from.metadata.close()
-    try await addDeletions()
     return isClean
   }
 
-  /// An older backup may be restored after the new server has taken over, with its list of deletions.
-  private func addDeletions() async throws {
-    let list = "\(source.data)/\(DeletionFile.defaultName)"
-    guard FileManager.default.fileExists(atPath: list) else { return }
-    try await target.deletions.add(from: [list])
+  private var lists: [String] {
+    [source.deletions.path].filter { FileManager.default.fileExists(atPath: $0) }
   }
 
   private func nothingCopied() throws -> Bool {
@@ -136,6 +133,8 @@ struct MigrationCopy {
   let target: StorePlace
   let printer: CheckPrinter
   var deletions = Deletions()
+  /// Lists of deletions that the target's list gets: an older backup may be restored after the new server has taken over.
+  var lists: [String] = []
 
   /// - Returns: whether no damage was found.
   func run() async throws -> Bool {
@@ -156,6 +155,8 @@ struct MigrationCopy {
         .damagedData, "the source has changed since the copy began",
         hint: "empty the destination, and run the command again")
     }
+    // Before the end: a finished copy cannot be repeated.
+    try await target.deletions.add(from: lists)
     let closed = try await deletions.closeAccounts(in: to.metadata)
     try await copy.finish()
     try await to.metadata.close()
