@@ -9,7 +9,7 @@ extension S3BlobStore {
     try await Self.translating {
       let parts = ContentGeometry.partCount(cipherLength: cipherLength)
       let running = parts > 1 ? try await self.client.uploads(of: self.keys.content(blob)) : []
-      let joined = try await self.joinWhole(of: running, blob, parts: parts, cipherLength: cipherLength)
+      let joined = try await self.joinOnce(of: running, blob, parts: parts, cipherLength: cipherLength)
       guard try await self.client.length(self.keys.content(blob)) == cipherLength else { throw BlobLost() }
       let root = try await self.storedRoot(blob, cipherLength: cipherLength)
       if parts > 1 { try await self.removeParts(of: blob) }
@@ -17,6 +17,19 @@ extension S3BlobStore {
       for upload in running where upload != joined { try await self.client.abort(upload) }
       await self.uploads.forget([blob])
       return root
+    }
+  }
+
+  /// Another request may join the same parts: a client repeats a completion whose answer takes too long. It then removes the
+  /// upload and the hashes of single parts, after the content is there.
+  private func joinOnce(
+    of uploads: [S3Upload], _ blob: BlobID, parts: Int, cipherLength: UInt64
+  ) async throws -> S3Upload? {
+    do {
+      return try await joinWhole(of: uploads, blob, parts: parts, cipherLength: cipherLength)
+    } catch let failure as S3Failure where failure.isMissing || failure.isMissingUpload {
+      guard try await client.length(keys.content(blob)) == cipherLength else { throw failure }
+      return nil
     }
   }
 

@@ -24,11 +24,15 @@ import ZDCServerMemory
 
     let blob = BlobID.random()
     private let leafUploads: [String]
+    /// Whether another request joins the parts as soon as this one reads their hashes.
+    private let isOutrun: Bool
     private let state: Mutex<State>
 
-    init(uploads: [String: [Int]] = [:], isJoined: Bool = false, leafUploads: [String] = []) {
+    init(
+      uploads: [String: [Int]] = [:], isJoined: Bool = false, leafUploads: [String] = [], isOutrun: Bool = false
+    ) {
       state = Mutex(State(uploads: uploads, isJoined: isJoined))
-      self.leafUploads = leafUploads
+      (self.leafUploads, self.isOutrun) = (leafUploads, isOutrun)
     }
 
     var aborted: [String] { state.withLock { $0.aborted } }
@@ -53,6 +57,10 @@ import ZDCServerMemory
         if method == "POST", target.hasSuffix("?uploads=") { return Self.start(&state) }
         if target.contains("uploads=") { return .answer(200, list(target, state)) }
         if method == "HEAD" { return state.isJoined ? .head(length) : .answer(404, "") }
+        if isOutrun, method == "GET", target.hasPrefix("/blobs/p/") {
+          (state.uploads, state.isJoined) = ([:], true)
+          return .answer(404, "<Error><Code>NoSuchKey</Code></Error>")
+        }
         if target.contains("list-type=") { return .answer(200, "<ListBucketResult></ListBucketResult>") }
         return .answer(200, Self.hashes(target, request))
       }
@@ -130,6 +138,15 @@ import ZDCServerMemory
     try await fake.with { (store: S3BlobStore) async throws in
       #expect(try await store.contentRoot(fake.blob, cipherLength: Self.length) == Self.root)
       #expect(fake.aborted == ["a"])
+    }
+  }
+
+  /// - A client repeats a completion whose answer takes long; the first one ends while the second one reads the hashes
+  /// => both find the content: "lost" would make the client send it again
+  @Test func aCompletionThatIsOutrun_findsTheContent() async throws {
+    let fake = FakeStore(uploads: ["a": Array(1...Self.parts)], isOutrun: true)
+    try await fake.with { (store: S3BlobStore) async throws in
+      #expect(try await store.contentRoot(fake.blob, cipherLength: Self.length) == Self.root)
     }
   }
 
