@@ -143,4 +143,14 @@ import ZDCProtocol
     #expect(try await numbers(second) == [])
     #expect(hub.openStreams == 1)
   }
+
+  /// - A stream begins with a list, and gets a commit that the list has, and then nothing for a minute
+  /// => the commit is not sent twice, and the list is no longer in memory
+  @Test func aStreamForgetsItsList() {
+    let listed = ListedHeads([ZoneStatus(zone: zone.zone, seq: 5, head: .zero)])
+    #expect(listed.has(ZoneStatus(zone: zone.zone, seq: 5, head: .zero)))
+    #expect(!listed.has(ZoneStatus(zone: zone.zone, seq: 6, head: .zero)))
+    #expect(!listed.has(nil) && listed.count == 1)
+    #expect(!listed.has(nil, at: .now + .seconds(61)) && listed.count == 0)
+  }
 }

@@ -38,15 +38,14 @@ enum EventRoutes {
     let request = call.request
     let hub = call.core.hub
     let channel = call.context.channel
-    let first = try FirstEvent(list, call)
-    let zones = list.zones
+    let (first, listed) = (try FirstEvent(list, call), ListedHeads(list.zones))
     let body = ResponseBody { writer in
       defer { hub.unsubscribe(subscription) }
       try await first.send(to: &writer, on: channel)
       // Streams end with the server: a stream that waits for a commit must not delay the shutdown.
       try await withGracefulShutdownHandler {
         try await request.body.consumeWithInboundCloseHandler { _ in
-          try await forward(subscription.mailbox, after: zones, to: &writer, on: channel)
+          try await forward(subscription.mailbox, after: listed, to: &writer, on: channel)
         } onInboundClosed: {
           subscription.mailbox.close()
         }
@@ -68,14 +67,35 @@ enum EventRoutes {
   /// Takes a frame from the mailbox only when the socket accepts more, so that the mailbox's limit bounds what the
   /// reader has pending.
   private static func forward(
-    _ mailbox: Mailbox, after list: [ZoneStatus], to writer: inout any ResponseBodyWriter, on channel: any Channel
+    _ mailbox: Mailbox, after listed: ListedHeads, to writer: inout any ResponseBodyWriter, on channel: any Channel
   ) async throws {
-    let listed = Dictionary(list.map { ($0.zone, $0.seq) }) { first, _ in first }
     try await channel.untilWritable()
     while let frame = await mailbox.next() {
-      if let head = frame.head, let seq = listed[head.zone], head.seq <= seq { continue }
+      if listed.has(frame.head) { continue }
       try await writer.write(frame.bytes)
       try await channel.untilWritable()
+    }
+  }
+}
+
+/// The heads in the list with which a stream begins, for as long as a commit may take to come to the stream as well. They
+/// would otherwise be in memory as long as the stream is, megabytes for each stream of an account with many zones.
+final class ListedHeads: Sendable {
+  private static let kept: Duration = .seconds(60)
+
+  private let seqs: Mutex<[ZoneID: UInt64]>
+  private let end = ContinuousClock.now + ListedHeads.kept
+
+  init(_ list: [ZoneStatus]) { seqs = Mutex(Dictionary(list.map { ($0.zone, $0.seq) }) { first, _ in first }) }
+
+  var count: Int { seqs.withLock(\.count) }
+
+  /// Whether the list has this head, or a later one of its zone. A heartbeat, every few seconds, has none.
+  func has(_ head: ZoneStatus?, at now: ContinuousClock.Instant = .now) -> Bool {
+    seqs.withLock { seqs in
+      if now >= end { seqs = [:] }
+      guard let head, let seq = seqs[head.zone] else { return false }
+      return head.seq <= seq
     }
   }
 }
