@@ -52,6 +52,10 @@ final class DatabaseLock: Sendable {
 
   private func locked(_ prepare: (PostgresConnection) throws -> Void) throws -> PostgresConnection {
     let connection = try PostgresConnection(url)
+    // A standby grants the lock too, but it keeps no server out of the primary.
+    guard try connection.first("SELECT pg_is_in_recovery()", row: { $0.int(0) == 0 }) == true else {
+      throw PostgresError(.connection, "the database is a standby")
+    }
     let function = isShared ? "pg_try_advisory_lock_shared" : "pg_try_advisory_lock"
     // A server that has just ended may still have its connection.
     for attempt in 0..<20 {
