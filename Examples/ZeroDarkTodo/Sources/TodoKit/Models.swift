@@ -25,8 +25,8 @@ public struct List: Codable, Hashable, Sendable {
     }
   }
 
-  /// The size above which the content of a list or a task is not downloaded, in bytes. A member of a shared list could
-  /// otherwise fill the memory of all others.
+  /// The size above which the content of a list or a task is neither uploaded nor downloaded, in bytes. A member of a
+  /// shared list could otherwise fill the memory of all others.
   static let maxContentBytes: UInt64 = 1 << 20
 }
 
@@ -64,6 +64,15 @@ public struct Task: ZDCRecord, Codable, Hashable {
   @Syncable public var isDone = false
   /// The task's place in its list; see ``Rank``.
   @Syncable public var rank: String
+
+  /// Other devices do not download larger content. They keep the version before it, and their next edit replaces it.
+  ///
+  /// - Throws: `invalidParameter`.
+  func checkSize() throws {
+    guard try JSONEncoder().encode(TaskCloudJSON(self)).count <= List.maxContentBytes else {
+      throw ZDCError(.invalidParameter, detail: "a task has at most 1 MiB of text, as it is stored")
+    }
+  }
 
   /// The properties that are merged one by one.
   public static var syncableFields: [ZDCField<Task>] {

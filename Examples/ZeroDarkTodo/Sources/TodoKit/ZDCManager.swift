@@ -218,11 +218,14 @@ extension Account {
   }
 
   /// Adds a task at the end of a list, and records it for undo.
+  ///
+  /// - Throws: `invalidParameter` for more than 1 MiB.
   public func addTask(
     _ title: String, details: String = "", priority: Priority = .normal, to listID: String
   ) async throws {
     let task = Task(
       listID: listID, created: Date(), title: title, details: details, priority: priority, rank: Rank.between(nil, nil))
+    try task.checkSize()
     try await tree.write { transaction, cloud in
       for nodeID in try transaction.add([task], to: listID, cloud) {
         try transaction.record(Edit(user: user, nodeID: nodeID, title: title, change: "added", undo: .removal))
@@ -231,7 +234,10 @@ extension Account {
   }
 
   /// Adds tasks at the end of a list, all in one transaction: a thousand take little longer than one.
+  ///
+  /// - Throws: `invalidParameter` if one of them has more than 1 MiB; then none is added.
   public func addTasks(_ tasks: [Task], to listID: String) async throws {
+    for task in tasks { try task.checkSize() }
     try await tree.write { transaction, cloud in _ = try transaction.add(tasks, to: listID, cloud) }
   }
 
@@ -239,12 +245,15 @@ extension Account {
   ///
   /// The changeset lists the changed properties. If another device changes the same task before this one has sent its
   /// change, the two are merged property by property; see section 7.
+  ///
+  /// - Throws: `invalidParameter` if the task would have more than 1 MiB.
   public func edit(_ taskID: String, _ change: @Sendable (inout Task) -> Void) async throws {
     try await tree.write { transaction, cloud in
       let before = try cloud.task(taskID)
       var task = before
       change(&task)
       guard let changeset = try task.changeset() else { return }
+      try task.checkSize()
       try transaction.store(task, taskID, cloud, changeset: changeset)
       let edit = Edit(
         user: user, nodeID: taskID, title: before.title, change: before.changes(to: task),

@@ -2,6 +2,8 @@ import Foundation
 import Testing
 import ZeroDarkCloudTesting
 
+@testable import TodoKit
+
 /// The program as a user runs it: arguments in, text and an exit code out.
 @Suite(.timeLimit(.minutes(5))) struct CommandTests {
   struct Result: Sendable {
@@ -145,8 +147,16 @@ import ZeroDarkCloudTesting
 
   @Test func whatCannotBeRead_isReported_andMissingInAnExport() async throws {
     try await withTerminals { _, a, b in
-      try await a.run("add", "Groceries", "milk")
-      try await a.run("import", "-", input: "flour +Groceries note:" + String(repeating: "x", count: 2 << 20))
+      try await a.run("add", "Groceries", "milk", "flour")
+      let large = String(repeating: "x", count: 2 << 20)
+      let refused = try await a.run("import", "-", input: "tea +Groceries note:" + large, expecting: 64)
+      #expect(refused.output.isEmpty)
+      let manager = try ZDCManager(
+        server: a.server, folder: URL(fileURLWithPath: a.folder), syncsAutomatically: false)
+      let other = Device(manager: manager, account: try #require(try await manager.accounts().first))
+      try await other.writeForeign("flour", details: large)
+      try await other.sync()
+      try await manager.close()
       #expect(try await b.run("sync", expecting: 1).errors.contains("1 lists or tasks cannot be read"))
       for format in [[], ["--json"]] {
         let export = try await b.run(["export"] + format, expecting: 1)

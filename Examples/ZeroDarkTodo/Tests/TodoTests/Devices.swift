@@ -44,6 +44,17 @@ struct Device: Sendable {
   func edit(_ title: String, _ change: @escaping @Sendable (inout Task) -> Void) async throws {
     try await account.edit(item(title).id, change)
   }
+
+  /// Changes a task's details as another program can: to any size.
+  func writeForeign(_ title: String, details: String) async throws {
+    let id = try await item(title).id
+    try await account.tree.write { transaction, cloud in
+      var task = try cloud.task(id)
+      task.details = details
+      transaction.setObject(task, forKey: id, inCollection: Task.collection)
+      cloud.queueDataUpload(forNodeID: id, withChangeset: nil)
+    }
+  }
 }
 
 /// Runs `body` with a server and two devices of one account. Both have the list Groceries with milk and bread.

@@ -61,7 +61,8 @@ import ZeroDarkCloudTesting
   @Test func contentThatIsTooLarge_isNotDownloaded_andReported() async throws {
     try await withDevices { _, laptop, phone in
       let large = String(repeating: "x", count: 2 << 20)
-      try await laptop.account.addTask("flour", details: large, to: laptop.list("Groceries"))
+      try await laptop.account.addTask("flour", to: laptop.list("Groceries"))
+      try await laptop.writeForeign("flour", details: large)
       try await laptop.sync()
       #expect(try await phone.manager.sync(phone.account.user) == 1)
       #expect(try await phone.lines() == ["- milk [normal]", "- bread [normal]", "(not downloaded)"])
@@ -76,11 +77,29 @@ import ZeroDarkCloudTesting
     }
   }
 
+  /// - a user gives a task more text than other devices download
+  /// => it is refused: the next edit of another device, which cannot see it, would replace it without a conflict
+  @Test func textThatTheOtherDevicesWouldNotDownload_isRefused() async throws {
+    try await withDevices { _, laptop, phone in
+      let list = try await laptop.list("Groceries")
+      // Each of these characters takes six bytes in JSON.
+      for details in [String(repeating: "x", count: 1 << 20), String(repeating: "\u{1}", count: 200_000)] {
+        await #expect(throws: ZDCError.self) { try await laptop.edit("milk") { $0.details = details } }
+        await #expect(throws: ZDCError.self) { try await laptop.account.addTask("tea", details: details, to: list) }
+      }
+      try await laptop.edit("milk") { $0.details = String(repeating: "x", count: 1_000_000) }
+      try await settle(laptop, phone)
+      try await phone.edit("milk") { $0.isDone = true }
+      try await settle(phone, laptop)
+      #expect(try await laptop.item("milk").task?.details.count == 1_000_000)
+    }
+  }
+
   /// - two devices edit a task, and the first version is too large
   /// => it cannot be merged, so the other one replaces it
   @Test func contentThatIsTooLargeToMerge_isReplaced() async throws {
     try await withDevices { _, laptop, phone in
-      try await laptop.edit("milk") { $0.details = String(repeating: "x", count: 2 << 20) }
+      try await laptop.writeForeign("milk", details: String(repeating: "x", count: 2 << 20))
       try await phone.edit("milk") { $0.isDone = true }
       try await laptop.sync()
       try await settle(phone, laptop)
