@@ -197,7 +197,7 @@ final class ExportRun {
 
   private func fetchSmall(of nodes: [ZDCNode]) async throws {
     var fetched: Set<String> = []
-    do { try await fetchBatch(nodes, &fetched) } catch let error as TransportError where error.code == .cut {
+    do { try await fetchBatch(nodes, &fetched) } catch let error as TransportError where Self.mayConcernOneNode(error) {
       try await fetchRest(of: nodes.filter { !fetched.contains($0.uuid) }, after: error, hasProgress: !fetched.isEmpty)
     }
   }
@@ -259,12 +259,17 @@ final class ExportRun {
     if error is CancellationError { throw error }
     if let error = error as? TransportError {
       cutsInRow = max(cutsInRow, (cutsBefore ?? cutsInRow) + 1)
-      guard error.code == .cut, cutsInRow < Self.cutLimit else { throw error }
+      guard Self.mayConcernOneNode(error), cutsInRow < Self.cutLimit else { throw error }
     }
     let report = ErrorReport(error)
     if report.code == "diskFull" { throw error }
     self.report.failed.append(.init(path: "", code: report.code, message: report.message))
     failedNodes.append(node.uuid)
+  }
+
+  /// Whether the content of one node may be at fault. The server cannot deliver it, or does not get to its end.
+  private static func mayConcernOneNode(_ error: TransportError) -> Bool {
+    [.cut, .timeout, .tooSlow].contains(error.code)
   }
 
   // MARK: Writing entries

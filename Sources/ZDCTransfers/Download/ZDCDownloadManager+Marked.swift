@@ -12,8 +12,8 @@ extension ZDCDownloadManager {
   /// While the server is unreachable the stream waits, and then resumes automatically. Store the content of a node and
   /// remove its mark in one transaction. A node that is still marked is delivered again at the next launch, or when it
   /// has a newer version. One whose mark was removed and that is marked again is delivered again at once. Failed downloads
-  /// are retried when the server is reachable again, and after each pull. Content with which the connection breaks again
-  /// and again fails, does not hold up the rest, and is retried after growing pauses.
+  /// are retried when the server is reachable again, and after each pull. Content with which the connection breaks or
+  /// stalls again and again fails, does not hold up the rest, and is retried after growing pauses.
   ///
   /// ```swift
   /// for try await download in manager.downloadMarkedContents(forLocalUserID: user.uuid) {
@@ -115,7 +115,7 @@ private actor MarkedDownloads {
         if !downloads.isEmpty { return downloads }
         if broken.keys.contains(where: isWanted) { await waitForNextAttempt() }
         if try await !beginRound() { await wait(pauseMs: nil) }
-      } catch let error as TransportError where error.code == .cut && breaksInRow < Self.mostBreaks {
+      } catch let error as TransportError where Self.mayConcernOneNode(error) && breaksInRow < Self.mostBreaks {
         guard !Task.isCancelled else { throw error }
         if let failed = split(after: error) { return [failed] }
       } catch let error as TransportError {
@@ -126,6 +126,11 @@ private actor MarkedDownloads {
       }
     }
     return nil
+  }
+
+  /// Whether the content of one node may be at fault. The server cannot deliver it, or does not get to its end.
+  private static func mayConcernOneNode(_ error: TransportError) -> Bool {
+    [.cut, .timeout, .tooSlow].contains(error.code)
   }
 
   private func pause(after error: any Error, atLeastMs: UInt64) async throws {

@@ -183,9 +183,10 @@ import ZeroDarkCloudTesting
     }
   }
 
-  /// - the server breaks the connection whenever the large content of one node is fetched
+  /// - the server breaks the connection whenever the large content of one node is fetched, or does not get to its end
   /// => the other content arrives, and the app learns of the failure once
-  @Test func contentThatBreaksEachConnection_fails_andTheRestArrives() async throws {
+  @Test(arguments: [TransportError.Code.cut, .timeout, .tooSlow])
+  func contentThatBreaksEachConnection_fails_andTheRestArrives(_ code: TransportError.Code) async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
       let b = try await world.device("B")
@@ -195,7 +196,8 @@ import ZeroDarkCloudTesting
       try await b.pull()
       try await Self.mark(b, "/large", "/small")
       b.network.fail(
-        .cutResponse(afterBytes: 0), "GET", "/v1/trees/{treeID}/nodes/{nodeID}/blobs/{blobID}", times: 1_000)
+        code == .cut ? .cutResponse(afterBytes: 0) : .before { throw TransportError(code) }, "GET",
+        "/v1/trees/{treeID}/nodes/{nodeID}/blobs/{blobID}", times: 1_000)
       let manager = try #require(try b.zdc.downloadManager)
       var downloads = manager.downloadMarkedContents(forLocalUserID: try b.localUserID).makeAsyncIterator()
       let names = [try await b.node("/large").uuid: "large", try await b.node("/small").uuid: "small"]
@@ -209,7 +211,7 @@ import ZeroDarkCloudTesting
           if case .file(let file) = content { try FileManager.default.removeItem(at: file.fileURL) }
         case .failure(let error):
           results.append("\(name) failed")
-          #expect((error as? TransportError)?.code == .cut)
+          #expect((error as? TransportError)?.code == code)
           b.network.restoreNetwork()
         }
       }
