@@ -27,9 +27,8 @@ final class ExportRun {
   private var indexByUUID: [String: ExportPlan.Index] = [:]
   var report = GetCommand.Report()
   private var records: [(uuid: String, record: FileRecord)] = []
-  /// Stored at the end, when the folders have their modes and times. Otherwise `put` would send those of an unfinished
-  /// export.
-  private var folderRecords: [(uuid: String, record: FileRecord)] = []
+  /// Stored when the folders have their modes and times. Otherwise `put` would send those of an unfinished export.
+  private var folderRecords: [(place: [String], uuid: String, record: FileRecord)] = []
   /// The size of the files that ``records`` describes.
   private var unrecordedBytes: UInt64 = 0
   /// Nodes whose paths are not in the report yet.
@@ -70,6 +69,8 @@ final class ExportRun {
     do { try await exportAll() } catch {
       // Without room, the next attempt needs it.
       if ErrorReport(error).code != "diskFull" { staging.keepDownloads() }
+      staging.remove()
+      restoreFoldersAfterFailure()
       await storeRecordsAfterFailure()
       try await nameNodes()
       throw error
@@ -77,10 +78,12 @@ final class ExportRun {
     try await nameNodes()
     if !report.failed.isEmpty { staging.keepDownloads() }
     staging.remove()
-    for (place, error) in tree.restoreFolders() {
+    let unrestored = tree.restoreFolders()
+    for (place, error) in unrestored {
       report.failed.append(.init(path: place.joined(separator: "/"), code: error.code, message: error.message))
     }
-    try await opened.store(folderRecords, user)
+    addFolderRecords(except: unrestored.map(\.place))
+    try await storeRecords()
     return report
   }
 
@@ -300,7 +303,8 @@ final class ExportRun {
   private func placeFolder(_ node: ZDCNode, _ index: ExportPlan.Index, _ metadata: FileMetadata) throws {
     try makeFolder(index, metadata)
     guard let info = node.cloudDataInfo else { return }
-    folderRecords.append((node.uuid, FileRecord(metadata.withoutSpecialBits, size: 0, eTag: info.eTag)))
+    let record = FileRecord(metadata.withoutSpecialBits, size: 0, eTag: info.eTag)
+    folderRecords.append((plan.place(index), node.uuid, record))
   }
 
   /// Records the file as it is on this disk: special bits are not restored, and the file system may round times.
@@ -324,6 +328,20 @@ final class ExportRun {
     let due = records
     (records, unrecordedBytes) = ([], 0)
     try await opened.store(due, user)
+  }
+
+  private func addFolderRecords(except unrestored: [[String]]) {
+    let unrestored = Set(unrestored)
+    records += folderRecords.filter { !unrestored.contains($0.place) }.map { ($0.uuid, $0.record) }
+    folderRecords = []
+  }
+
+  /// Restores the folders that are known by now, so that `put` does not send their unfinished modes and times. Those in
+  /// which the next run could not write stay as they are.
+  private func restoreFoldersAfterFailure() {
+    func isWritable(_ mode: UInt16) -> Bool { mode & 0o300 == 0o300 }
+    let unrestored = tree.restoreFolders { isWritable($0.mode) }.map(\.place)
+    addFolderRecords(except: unrestored + folderRecords.filter { !isWritable($0.record.mode) }.map(\.place))
   }
 
   /// Stores the records of files that were written before the export failed or was cancelled.

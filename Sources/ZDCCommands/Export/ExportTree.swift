@@ -29,11 +29,14 @@ package final class ExportTree {
   /// Restores modes and times of folders, deepest first: writing into a folder changes its time, and a folder may be
   /// read-only.
   ///
+  /// - Parameter isDue: Which folders to restore.
   /// - Returns: The folders for which that failed.
-  package func restoreFolders() -> [(place: [String], error: CommandError)] {
+  package func restoreFolders(
+    where isDue: (FileMetadata) -> Bool = { _ in true }
+  ) -> [(place: [String], error: CommandError)] {
     var failed: [(place: [String], error: CommandError)] = []
     for place in order.sorted(by: { $0.count > $1.count }) {
-      guard let metadata = metadataByPlace[place] else { continue }
+      guard let metadata = metadataByPlace[place], isDue(metadata) else { continue }
       do throws(CommandError) { try folder(place).restore(metadata) } catch { failed.append((place, error)) }
     }
     return failed

@@ -63,9 +63,10 @@ struct KillTests {
       #expect(cut.hasStruck && cut.status != 0)
       if prey == .server {
         try await world.restartServer()
-        // The files that were written are known, so they are no conflicts.
+        // The files and folders that were written are known, so they are neither conflicts nor changes.
         let small = copy.appendingPathComponent("small").path + "/."
-        try await world.mustRun("late", "put", small, "home:/small", "--dry-run")
+        let put = try await world.mustRun("late", "put", small, "home:/small", "--dry-run")
+        #expect(put.errors.contains("would send 0 nodes"), "\(put.errors)")
       }
       let again = try await world.mustRun("late", "get", "home:/", copy.path)
       #expect(again.counts.down < KillStory.largeBytes * 3 / 4, "\(again.counts.down) bytes")

@@ -156,6 +156,19 @@ struct ExportFolderTests {
 
   // MARK: Interrupted exports
 
+  @Test func onlyTheChosenFoldersAreRestored() throws {
+    defer { tidy() }
+    let root = try ExportFolder.open(inside.path)
+    let tree = ExportTree(root: root)
+    for (name, mode) in [("open", 0o755), ("shut", 0o555)] as [(String, UInt16)] {
+      _ = try tree.folder([name])
+      tree.remember(FileMetadata(kind: .folder, mode: mode, time: FileTime(seconds: 1, nanoseconds: 0)), of: [name])
+    }
+    #expect(tree.restoreFolders { $0.mode & 0o300 == 0o300 }.isEmpty)
+    #expect(try root.facts("open")?.mode == 0o755)
+    #expect(try root.facts("shut")?.mode == 0o700)
+  }
+
   private func forgotten(_ files: [String]) throws {
     let folder = inside.appendingPathComponent(".zdc-get-6f7d1c5e-0c1b-4b0e-9a53-1f3c2f6a7b8c")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
