@@ -21,12 +21,11 @@ package final class StagingFolder: Sendable {
   /// Locked while the export runs.
   private let lock: Int32
   private let keepsDownloads = Mutex(false)
-  private static let prefix = ".zdc-get-"
 
   package init(in parent: ExportFolder) throws(CommandError) {
     self.parent = parent
     let id = UUID().uuidString.lowercased()
-    name = Self.prefix + id
+    name = StagingName.prefix + id
     // Locked before it gets its final name: without a lock it would be mistaken for an abandoned one.
     let unlocked = ".zdc-new-" + id
     guard mkdirat(parent.descriptor, unlocked, 0o700) == 0 else { throw FileFailure.error(parent.path) }
@@ -65,11 +64,10 @@ package final class StagingFolder: Sendable {
   /// Whether the download manager has left the file unfinished. It verifies the file before it continues it.
   private static func isDownload(_ name: String) -> Bool { name.hasPrefix(".zdc-") && name.hasSuffix(".part") }
 
-  /// Removes the folders of interrupted exports: those with our owner and name that are not locked. No node can be
-  /// exported under such a name. Their unfinished downloads move into this folder.
+  /// Removes the folders of interrupted exports: those with our owner and name that are not locked. Their unfinished
+  /// downloads move into this folder.
   private func takeOverForgotten() {
-    for name in Self.names(in: parent.descriptor)
-    where name.hasPrefix(Self.prefix) && UUID(uuidString: String(name.dropFirst(Self.prefix.count))) != nil {
+    for name in Self.names(in: parent.descriptor) where StagingName.isOne(name) {
       let descriptor = openat(parent.descriptor, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
       guard descriptor >= 0 else { continue }
       defer { close(descriptor) }

@@ -30,6 +30,7 @@ package struct SourceWalk: Sendable {
 
   package static let unreadable = "cannot be read"
   package static let ownFolder = "zdc's own data, with the account's keys; it is never put"
+  package static let unfinished = "unfinished downloads of zdc get"
   package static let sameName = "another file in the folder has the same name, composed differently"
 
   /// An entered folder and its remaining names.
@@ -102,6 +103,10 @@ package struct SourceWalk: Sendable {
       return nil
     }
     guard let facts = facts(path) else { return nil }
+    guard facts.kind != .folder || !StagingName.isOne(name) else {
+      skipped.append(Skipped(path: path, reason: Self.unfinished, isByRule: true))
+      return nil
+    }
     let names = folder.names + [name]
     if facts.kind == .folder { try enter(path, names) }
     return Entry(names: names, path: path, facts: facts)

@@ -53,6 +53,17 @@ struct SourceWalkTests {
     #expect(walk.skipped.map(\.isByRule) == [true])
   }
 
+  @Test func whatAnInterruptedGetHasLeft_isSkippedByRule() throws {
+    defer { tidy() }
+    let left = ".zdc-get-6f7d1c5e-0c1b-4b0e-9a53-1f3c2f6a7b8c"
+    for path in [left + "/.zdc-blob.part", "b/" + left + "/.zdc-blob.part", ".zdc-get-x/1"] { try make(path) }
+    var walk = try SourceWalk(source.path)
+    #expect(
+      try Self.all(&walk, batch: 3) == ["", ".zdc-get-x", ".zdc-get-x/1", "a", "b", "b/2", "b/c", "b/c/3", "d", "e"])
+    #expect(walk.skipped.map(\.reason) == [SourceWalk.unfinished, SourceWalk.unfinished])
+    #expect(walk.skipped.allSatisfy(\.isByRule))
+  }
+
   @Test func aFileIsOneEntry_andWhatIsNotThereIsAnError() throws {
     defer { tidy() }
     var walk = try SourceWalk(source.path + "/a")
