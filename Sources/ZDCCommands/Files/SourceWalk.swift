@@ -51,8 +51,8 @@ package struct SourceWalk: Sendable {
   /// - Parameters:
   ///   - path: A file, a folder, or a link to one. This link is followed; links below it are not.
   ///   - own: A folder to skip wherever the walk meets it below the source.
-  /// - Throws: ``CommandError`` if the source itself cannot be read. Unreadable entries below it are skipped and listed
-  ///   in ``skipped``.
+  /// - Throws: ``CommandError`` if the source itself cannot be read, or is `own` or below it. Unreadable entries below the
+  ///   source are skipped and listed in ``skipped``.
   package init(_ path: String, skipping own: String? = nil) throws(CommandError) {
     guard let facts = try FileAttributes.of(path, followingLink: true) else {
       throw FileFailure.error(path, reading: true, number: ENOENT)
@@ -63,9 +63,24 @@ package struct SourceWalk: Sendable {
     guard facts.kind == .folder || access(path, R_OK) == 0 else { throw FileFailure.error(path, reading: true) }
     self.path = path
     self.own = if let own { try FileAttributes.of(own, followingLink: true)?.stamp } else { nil }
+    if let own = self.own, try Self.isWithin(own, path) {
+      throw CommandError(.noInput, "ownFolder", "\(ShownName.text(path)): \(Self.ownFolder)")
+    }
     source = Entry(names: [], path: path, facts: facts)
     if facts.kind == .folder { try enter(path, []) }
   }
+
+  /// Whether a path leads to a folder, or to something below it.
+  private static func isWithin(_ folder: FileStamp, _ path: String) throws(CommandError) -> Bool {
+    var path = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
+    while true {
+      if let stamp = try FileAttributes.of(path, followingLink: true)?.stamp, isSame(stamp, folder) { return true }
+      guard path != "/" else { return false }
+      path = AbsolutePath.folder(of: path)
+    }
+  }
+
+  private static func isSame(_ a: FileStamp, _ b: FileStamp) -> Bool { (a.device, a.inode) == (b.device, b.inode) }
 
   /// Returns the number of remaining entries. Walks through all of them.
   package func count() throws(CommandError) -> Int {
@@ -131,7 +146,7 @@ package struct SourceWalk: Sendable {
       skipped.append(Skipped(path: path, reason: Self.unreadable))
       return nil
     }
-    if let own, let stamp = facts.stamp, (stamp.device, stamp.inode) == (own.device, own.inode) {
+    if let own, let stamp = facts.stamp, Self.isSame(stamp, own) {
       skipped.append(Skipped(path: path, reason: Self.ownFolder, isByRule: true))
       return nil
     }

@@ -62,6 +62,19 @@ struct SourceWalkTests {
       try Self.all(&walk, batch: 3) == ["", ".zdc-get-x", ".zdc-get-x/1", "a", "b", "b/2", "b/c", "b/c/3", "d", "e"])
     #expect(walk.skipped.map(\.reason) == [SourceWalk.unfinished, SourceWalk.unfinished])
     #expect(walk.skipped.allSatisfy(\.isByRule))
+
+  @Test func theOwnFolder_isSkipped_andRefusedAsTheSource() throws {
+    defer { tidy() }
+    let own = source.path + "/b"
+    var walk = try SourceWalk(source.path, skipping: own)
+    #expect(try Self.all(&walk, batch: 10) == ["", "a", "d", "e"])
+    #expect(walk.skipped.map(\.reason) == [SourceWalk.ownFolder])
+    let link = source.path + "/link"
+    try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: own)
+    for path in [own, own + "/", own + "/c", own + "/2", link, link + "/c/3", source.path + "/d/../b"] {
+      #expect(throws: CommandError.self, "\(path)") { try SourceWalk(path, skipping: own) }
+    }
+    #expect(throws: Never.self) { try SourceWalk(source.path + "/d", skipping: own) }
   }
 
   @Test func aFileIsOneEntry_andWhatIsNotThereIsAnError() throws {
