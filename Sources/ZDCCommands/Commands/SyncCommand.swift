@@ -88,22 +88,34 @@ package enum SyncCommand {
     let opened = try OpenProfile.open(options)
     let engine = try await Engine(opened)
     do {
-      // Takes over when the other process ends, unless a third one is faster.
-      while try !Task.isCancelled && opened.sync.isSyncedElsewhere() {
-        try await TreeWatch(engine: engine, output: options.output).run()
+      while !Task.isCancelled {
+        if try opened.sync.isSyncedElsewhere() {
+          try await TreeWatch(engine: engine, output: options.output).run()
+        } else {
+          // Takes over when the other process has ended, unless a third one is faster.
+          try await run(engine, options.output) { try await waitWhileFirst(opened.sync) }
+        }
       }
-      try await run(engine, options.output)
     } catch is CancellationError {}
     try await opened.close()
   }
 
-  private static func run(_ engine: Engine, _ output: Output) async throws {
+  /// Returns when another process syncs. Once this one does, that cannot happen.
+  private static func waitWhileFirst(_ sync: ZDCSyncManager) async throws {
+    while try !sync.isSyncedElsewhere() { try await Task.sleep(for: .seconds(1)) }
+  }
+
+  /// - Parameter other: Ends the run when it returns.
+  private static func run(
+    _ engine: Engine, _ output: Output, until other: (@Sendable () async throws -> Void)? = nil
+  ) async throws {
     let opened = engine.opened
     opened.app.listen { tell($0, output) }
     let status = opened.sync.statusUpdates
     try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { await opened.sync.run() }
       group.addTask { try await follow(status, engine, output) }
+      if let other { group.addTask(operation: other) }
       defer { group.cancelAll() }
       try await group.next()
     }
