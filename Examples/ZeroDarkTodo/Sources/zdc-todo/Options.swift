@@ -72,7 +72,10 @@ struct Options: ParsableArguments {
     }
   }
 
-  private func close(_ manager: ZDCManager, _ account: Account) async throws {
+  /// Closes the database.
+  ///
+  /// - Throws: ``Failure`` if a tree is frozen, or changes were not sent.
+  func close(_ manager: ZDCManager, _ account: Account) async throws {
     let state = try await account.session.syncManager.syncState(forLocalUserID: account.user)
     let isSyncedElsewhere = try account.session.syncManager.isSyncedElsewhere()
     try await manager.close()
@@ -80,7 +83,7 @@ struct Options: ParsableArguments {
     guard state.frozenZones.isEmpty else {
       throw Failure(
         .security, "frozen",
-        "the server's data failed verification, and nothing is sent or received; run `zdc-todo repair` for instructions"
+        "\(Self.frozen(state)); run `zdc-todo repair` for instructions"
       )
     }
     if state.pending.total > 0, !isSyncedElsewhere {
@@ -88,10 +91,16 @@ struct Options: ParsableArguments {
     }
   }
 
+  /// A frozen tree is the account's own one, or a shared list. The others go on.
+  private static func frozen(_ state: ZDCSyncState) -> String {
+    let count = state.frozenZones.count
+    return "the server's data of \(count) \(count == 1 ? "tree" : "trees") failed verification; what is in it is neither "
+      + "sent nor received"
+  }
+
   /// Sends and receives changes, unless `zdc-todo serve` runs on the same database and does so.
   ///
-  /// - Returns: The number of lists and tasks that could not be read, or nil if the server was not reached, or showed an
-  ///   impossible state.
+  /// - Returns: The number of lists and tasks that could not be read, or nil if the server was not reached.
   func sync(_ manager: ZDCManager, _ account: Account) async throws -> Int? {
     do {
       return try await manager.sync(account.user)
@@ -101,8 +110,8 @@ struct Options: ParsableArguments {
     } catch let error as ZDCError where error.code == .syncedElsewhere {
       return nil
     } catch let error as ZDCSecurityError {
-      // A frozen tree can be read and changed, and `close` reports it.
-      guard try await account.session.syncManager.frozenZones(localUserID: account.user).isEmpty else { return nil }
+      // A frozen tree can be read and changed, and `close` reports it. The next sync skips it, and sends the others.
+      guard try await account.session.syncManager.frozenZones(localUserID: account.user).isEmpty else { return 0 }
       throw error
     }
   }

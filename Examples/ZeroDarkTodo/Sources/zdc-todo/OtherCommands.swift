@@ -217,12 +217,15 @@ struct Repair: AsyncParsableCommand {
       Output.note("zdc-todo: \(zone.error) since \(zone.since.formatted(.iso8601)): \(zone.error.explanation)")
       if acceptServer { try await sync.acceptServerState(ofZone: zone.zone, localUserID: account.user) }
     }
-    if acceptServer, !zones.isEmpty { _ = try await options.sync(manager, account) }
-    try await manager.close()
     if options.json { Output.line(try Output.json(zones.map(\.error.description))) }
-    if zones.isEmpty { return Output.note("zdc-todo: all of the server's data was verified") }
-    if !acceptServer {
-      throw Failure(.security, "frozen", "nothing is sent or received; `zdc-todo repair --help` says what to do")
+    if acceptServer, !zones.isEmpty {
+      _ = try await options.sync(manager, account)
+      return try await options.close(manager, account)
     }
+    try await manager.close()
+    if zones.isEmpty { return Output.note("zdc-todo: all of the server's data was verified") }
+    throw Failure(
+      .security, "frozen",
+      "these trees are neither sent nor received; `zdc-todo repair --help` says what to do")
   }
 }

@@ -178,7 +178,7 @@ import ZeroDarkCloudTesting
       try await server.restore(backup)
       #expect(try await b.run("sync", expecting: 76).errors.contains("zdc-todo repair"))
       try await b.run("add", "Groceries", "jam", expecting: 76)
-      #expect(try await b.run("repair", expecting: 76).errors.contains("nothing is sent or received"))
+      #expect(try await b.run("repair", expecting: 76).errors.contains("neither sent nor received"))
       try await b.run("repair", "--accept-server")
       let tasks = try await b.run("tasks", "Groceries").output
       #expect(tasks == "1. [ ]  milk\n2. [ ]  bread\n3. [ ]  jam\n")

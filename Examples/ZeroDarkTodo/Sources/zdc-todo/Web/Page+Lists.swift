@@ -84,7 +84,7 @@ extension Page {
     if !sync.frozenZones.isEmpty {
       return (
         "failed",
-        "The server’s data failed verification. Nothing is sent or received. <code>zdc-todo repair</code> says what to do."
+        "Data of the server failed verification. Some lists are neither sent nor received\(sync.isOffline ? ", and you are offline" : HTML.empty). <code>zdc-todo repair</code> says what to do."
       )
     }
     if sync.isOffline { return ("offline", waiting == 0 ? "Offline" : "Offline, \(changes) not sent yet") }
