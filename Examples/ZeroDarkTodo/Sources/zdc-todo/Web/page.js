@@ -153,10 +153,12 @@ document.addEventListener("visibilitychange", () => {
 // that two ticks of one box arrive in their order.
 const sending = new Map();
 
-function sendForm({ action }, body) {
-  const sent = (sending.get(action) ?? Promise.resolve()).then(() => send(action, body)).catch(() => null);
-  sending.set(action, sent);
-  sent.then(() => sending.get(action) === sent && sending.delete(action));
+const sendForm = ({ action }, body) => inTurn(action, () => send(action, body));
+
+function inTurn(turn, request) {
+  const sent = (sending.get(turn) ?? Promise.resolve()).then(request).catch(() => null);
+  sending.set(turn, sent);
+  sent.then(() => sending.get(turn) === sent && sending.delete(turn));
   return sent;
 }
 
@@ -262,11 +264,13 @@ document.addEventListener("error", (event) => event.target.matches?.("img.thumb"
 
 const rows = () => [...document.querySelectorAll("#open > .task")];
 
-// Without an answer, the row returns to its place in front of `home`.
+// Without an answer, the row returns to its place in front of `home`. Moves wait for each other, because the place of each
+// depends on those before it.
 async function move(row, next, home) {
   const url = new URL("move", row.querySelector("form").action);
-  const answer = await send(url, new URLSearchParams({ before: next?.dataset.task ?? "" }));
-  if (answer === null) putBack(row, home);
+  const body = new URLSearchParams({ before: next?.dataset.task ?? "" });
+  const answer = await inTurn("move", () => send(url, body));
+  if (answer === null && !sending.has("move")) putBack(row, home);
 }
 
 function putBack(row, home) {
