@@ -545,7 +545,11 @@ private enum NodeKind {
 }
 
 extension ZDCNode {
-  fileprivate var isTooLarge: Bool { cloudDataInfo?.dataSize ?? 0 > List.maxContentBytes }
+  /// A member of a shared list can write 16 MiB each of metadata and thumbnail, too.
+  fileprivate var isTooLarge: Bool {
+    guard let info = cloudDataInfo else { return false }
+    return max(info.dataSize, info.metadataSize, info.thumbnailSize) > List.maxContentBytes
+  }
 }
 
 extension ZDCCloudTransaction {
@@ -777,7 +781,9 @@ extension ZDCManager {
     case .memory(let data, let metadata, _): return (data, metadata)
     case .file(let file):
       defer { session.diskManager.deleteFileIfUnmanaged(file.fileURL) }
-      guard file.cleartextFileSize <= List.maxContentBytes else { throw ZDCError(.sectionTooLarge) }
+      guard max(file.cleartextFileSize, file.metadataSize) <= List.maxContentBytes else {
+        throw ZDCError(.sectionTooLarge)
+      }
       return (
         try ZDCFileConversion.decryptCryptoFile(intoMemory: file), try ZDCFileConversion.decryptMetadata(of: file)
       )
