@@ -46,7 +46,8 @@ extension Collected {
   init(_ gone: [BlobRow], isMore: Bool) {
     let files = gone.filter { !$0.isInline }
     self.init(
-      files: files.filter { $0.state == .attached }.map(\.id), uploads: files.filter { $0.state != .attached }.map(\.id),
+      files: files.filter { $0.state == .attached }.map(\.id),
+      uploads: files.filter { $0.state != .attached }.map(\.id),
       isMore: isMore)
   }
 }

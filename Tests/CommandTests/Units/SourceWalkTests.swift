@@ -61,7 +61,8 @@ struct SourceWalkTests {
     #expect(
       try Self.all(&walk, batch: 3) == ["", ".zdc-get-x", ".zdc-get-x/1", "a", "b", "b/2", "b/c", "b/c/3", "d", "e"])
     #expect(walk.skipped.map(\.reason) == [SourceWalk.unfinished, SourceWalk.unfinished])
-    #expect(walk.skipped.allSatisfy(\.isByRule))
+    #expect(walk.skipped.allSatisfy { $0.isByRule })
+  }
 
   @Test func theOwnFolder_isSkipped_andRefusedAsTheSource() throws {
     defer { tidy() }

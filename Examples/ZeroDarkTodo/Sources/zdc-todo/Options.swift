@@ -94,7 +94,8 @@ struct Options: ParsableArguments {
   /// A frozen tree is the account's own one, or a shared list. The others go on.
   private static func frozen(_ state: ZDCSyncState) -> String {
     let count = state.frozenZones.count
-    return "the server's data of \(count) \(count == 1 ? "tree" : "trees") failed verification; what is in it is neither "
+    return
+      "the server's data of \(count) \(count == 1 ? "tree" : "trees") failed verification; what is in it is neither "
       + "sent nor received"
   }
 
