@@ -233,12 +233,20 @@ struct RemoteRemoval {
 
   /// Ends a grafted branch whose pointer is deleted: the user has left it on another device (G-2).
   private func leave(_ root: NodeRow) throws {
-    try ZoneCrossing(session: session, transaction: transaction).cancel(with: root.zone)
-    try LostAccess(session: session, zone: root.zone, transaction: transaction, receivedMs: receivedMs).journal(root)
+    try journalUnsent(root)
     let range = Self.leavingPauseMs
     let pause = range.lowerBound + (range.upperBound - range.lowerBound) * session.time.random()
     try GraftChange(transaction, localUser: session.localUser, user: session.user)
       .leave(zone: root.zone, after: nil, notBeforeMs: session.now() + UInt64(pause))
+  }
+
+  /// Records the queued changes of a branch that the user has left, and of the branches inside of it.
+  private func journalUnsent(_ root: NodeRow) throws {
+    try ZoneCrossing(session: session, transaction: transaction).cancel(with: root.zone)
+    try LostAccess(session: session, zone: root.zone, transaction: transaction, receivedMs: receivedMs).journal(root)
+    for inner in try transaction.mounts.zones(below: root.id) {
+      if let root = try nodes.root(zone: inner) { try journalUnsent(root) }
+    }
   }
 
   /// Returns the roots of zones that are shown below a node, with their pointers and paths. The deletion of a pointer does

@@ -43,6 +43,25 @@ struct InnerBranchTests {
     }
   }
 
+  /// - Bob leaves the list on his phone, while his other device has not sent a node of the inner branch
+  /// => the merge journal of that device has it
+  @Test("G-2: unsent changes of a branch inside of one that the user has left elsewhere are in the journal")
+  func unsentChangesOfTheInnerBranchAreInTheJournal() async throws {
+    try await TestWorld.run { world in
+      let people = try await Self.nested(world) { [$0.bob] }
+      let (alice, bob) = (people.alice, people.bob)
+      let phone = try await world.device("phone", account: "bob")
+      try await bob.graft("/list", try await alice.invite("/list"), from: alice)
+      try await world.settle(bob, phone)
+      try await bob.create("/list/inner/new", "unsent")
+      try await phone.delete("/list")
+      try await world.settle(phone, bob)
+      let entries = try await bob.write { _, cloud in cloud.mergeJournal() }
+      #expect(entries.map(\.kind) == [.accessLost])
+      #expect(entries.map { $0.mine.path?.description } == ["home:/list/inner/new"])
+    }
+  }
+
   /// - Bob's phone grafts the inner branch, and his other device the list around it, both offline
   /// => all his devices show the inner branch where he has put it, whichever pointer they read first
   @Test("G-3: a graft of a branch inside a grafted one has the same place on all devices")

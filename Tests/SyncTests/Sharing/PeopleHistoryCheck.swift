@@ -78,12 +78,14 @@ struct PeopleHistoryCheck {
     }
   }
 
-  /// The nodes of which a merge journal says that one of two versions, both in the cloud, has replaced the other.
+  /// The nodes of which a merge journal says that one of two versions, both in the cloud, has replaced the other, or that
+  /// changes were not sent because the user has lost access.
   private func replacedNodes() async throws -> Set<String> {
     var nodes: Set<String> = []
     for device in people.joined() {
       let entries = try await device.write { _, cloud in cloud.mergeJournal() }
-      for entry in entries where entry.kind == .deletedHere && entry.result.eTag != nil {
+      for entry in entries
+      where entry.kind == .accessLost || entry.kind == .deletedHere && entry.result.eTag != nil {
         nodes.formUnion([entry.cloudID, "\(device.name) \(entry.nodeID)"])
       }
     }
