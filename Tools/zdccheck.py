@@ -1070,6 +1070,9 @@ class Zone:
     def authorize(self, operation, commit, before, after):
         """Rights are those of the list before the commit; a genesis has only its own."""
         kind, writer = operation[0], commit.writer
+        if kind == 8:
+            allowed = writer == before.owner or writer == operation[1]
+            require(allowed and operation[1] in before.entries, "writerNotAuthorized")
         if writer == before.owner:
             return
         perms = before.entries[writer][0] if writer in before.entries else 0
@@ -1083,8 +1086,6 @@ class Zone:
             require(self.may_delete(operation, perms, commit), "writerNotAuthorized")
         if kind == 4:
             raise ZDCError("splitNeedsOwner")
-        if kind == 8:
-            require(perms and operation[1] == writer, "writerNotAuthorized")
 
     def may_put(self, operation, perms, commit):
         """Rights that narrow `w` (3.9)."""

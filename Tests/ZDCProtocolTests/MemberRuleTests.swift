@@ -117,6 +117,25 @@ import ZDCProtocol
     #expect(try refusalOf([.retireKey(user: stranger.id, gen: 2)], by: stranger, in: zone) == .writerNotAuthorized)
   }
 
+  /// A device that reads the log may not know the chain of a user whom no list names.
+  @Test func theOwnerRetiresNoKeyOfAUserWhoIsNoMember() throws {
+    var zone = try trunk()
+    let stranger = try Self.rotated(9)
+    zone.users.append(stranger)
+    #expect(try refusalOf([.retireKey(user: stranger.id, gen: 2)], by: alice, in: zone) == .writerNotAuthorized)
+    let current = try #require(zone.head?.acl)
+    var fields = zone.next(after: current, by: alice)
+    let daveID = dave.id
+    fields.entries.removeAll { $0.user == daveID }
+    let list = try zone.signed(fields, by: alice)
+    let removal = ZoneOperation.acl(version: fields.version, hash: list.hash)
+    let retirement = ZoneOperation.retireKey(user: dave.id, gen: 2)
+    // The list before the commit decides.
+    #expect(try refusalOf([removal, retirement], by: alice, acl: list, in: zone) == nil)
+    try zone.apply(zone.commit([removal], acl: list, by: alice), acl: list)
+    #expect(try refusalOf([retirement], by: alice, in: zone) == .writerNotAuthorized)
+  }
+
   // MARK: The root
 
   private func rootPut(_ zone: TestZone, keyGen: UInt32 = 1) -> ZoneOperation {

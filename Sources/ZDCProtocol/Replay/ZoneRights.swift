@@ -5,33 +5,36 @@
 struct ZoneRights {
   let permissions: ZoneACL.Permissions
   let isOwner: Bool
-  private let isMember: Bool
+  private let list: ZoneACL
   private let writer: UserID
   private let zone: ZoneID
   /// The root that only the owner may put, unless the commit rotates the zone's key.
   private let ownersRoot: NodeID?
 
   init(before: ZoneACL, after: ZoneACL, writer: UserID) {
-    self.writer = writer
+    (list, self.writer) = (before, writer)
     zone = before.fields.zone
     isOwner = writer == before.fields.owner
-    let entry = before.fields.entry(for: writer)
-    isMember = entry != nil
-    permissions = entry?.permissions ?? []
+    permissions = before.fields.entry(for: writer)?.permissions ?? []
     let isRotation = after.fields.zoneKeyGen != before.fields.zoneKeyGen
     ownersRoot = zone == ZoneID(trunkOf: zone.tree) && !(isRotation && permissions.contains(.share)) ? zone.root : nil
   }
 
   func check(_ operation: ZoneOperation, in state: some ZoneState) throws {
+    if case .retireKey(let user, _) = operation { return try demand(mayRetireKey(of: user)) }
     guard !isOwner else { return }
     switch operation {
     case .put(let put): try demand(mayPut(put, in: state), node: put.node)
     case .delete(let node, _, let count): try demand(mayDelete(node, descendants: count, in: state), node: node)
     case .split, .genesisState: throw ZDCSecurityError(.splitNeedsOwner, user: writer)
-    case .retireKey(let user, _): try demand(user == writer && isMember)
-    // ACLReplay decides: a member without `s` may still remove themselves.
-    case .acl: break
+    // ACLReplay decides about lists: a member without `s` may still remove themselves.
+    case .acl, .retireKey: break
     }
+  }
+
+  /// Readers of the log fetch the chains of members only, so they could not verify the retirement of another user's key.
+  private func mayRetireKey(of user: UserID) -> Bool {
+    (isOwner || user == writer) && list.fields.entry(for: user) != nil
   }
 
   private func demand(_ isAllowed: Bool, node: NodeID? = nil) throws(ZDCSecurityError) {

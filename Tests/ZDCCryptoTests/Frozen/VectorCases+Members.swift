@@ -215,6 +215,9 @@ extension VectorCases {
     refuse(
       "retire-nothing", "a retirement that changes nothing", .writerNotAuthorized, zone,
       try retire(world.birth.userID, 1))
+    refuse(
+      "retire-stranger", "the owner retires the key of a user who is no member", .writerNotAuthorized, zone,
+      try retire(UserID(9, 9, 9, 9), 2))
   }
 
   private mutating func addReservedValues() throws {
