@@ -275,6 +275,56 @@ struct BurnTests {
     }
   }
 
+  /// - the recipient has 10,200 nodes below one message, more than one commit deletes, and another message below that one
+  /// - the sender burns both, and a third message
+  /// => all go, the large one in several commits, and the mailbox is empty
+  @Test(.timeLimit(.minutes(20))) func aBurnOfMoreNodesThanOneCommitDeletes_isMadeInPieces() async throws {
+    try await TestWorld.run { world in
+      let pair = try await Pair(world)
+      var messages: [ZDCNode] = []
+      for text in ["large", "inner", "small", "stays"] {
+        messages.append(try await pair.alice.send(text, to: pair.bob))
+      }
+      for device in [pair.alice, pair.bob] { try await device.sync() }
+      let sender = try pair.alice.userID
+      let names = try messages.map { NodeID(message: try #require(MessageID(text: $0.cloudID)), from: sender).text }
+      try await pair.bob.write { _, cloud in
+        let inner = try #require(cloud.node(path: ZDCTreesystemPath(pathComponents: [names[1]], trunk: .inbox)))
+        _ = try cloud.moveNode(inner, to: ZDCTreesystemPath(pathComponents: [names[0], "inner"], trunk: .inbox))
+      }
+      try await pair.bob.sync()
+      try await Self.addNodes(10_200, below: names[0], pair.bob, world)
+      for message in messages.dropLast() { try await pair.alice.burn(message) }
+      try await pair.alice.sync()
+      try await pair.bob.sync()
+      #expect(try await pair.bob.messages(from: pair.alice) == ["alice: stays"])
+      #expect(try await pair.bob.waiting().isEmpty)
+      let tablet = try await world.device("bob's tablet", account: "bob")
+      try await tablet.meet(pair.alice)
+      try await tablet.sync()
+      #expect(try await tablet.messages(from: pair.alice) == ["alice: stays"])
+    }
+  }
+
+  /// Puts nodes below a message, as an altered client of the same user.
+  private static func addNodes(
+    _ count: Int, below name: String, _ device: TestDevice, _ world: TestWorld
+  ) async throws {
+    let rogue = try await RogueWriter(
+      words: try #require(world.words(of: "bob")), user: try device.userID, server: world.server)
+    let inbox = try await rogue.zone(
+      ZoneID(trunkOf: .derive(owner: device.userID, trunk: .inbox, appTreeID: TestDevice.treeID)))
+    var last: ZoneCommit?
+    for start in stride(from: 0, to: count, by: 850) {
+      let records = try (start..<min(start + 850, count)).map {
+        try RecordSealer.seal(try inbox.draft(new: "\($0)", below: name))
+      }
+      let commit = try inbox.commit(records.map { .put(ZoneOperation.Put($0)) }, after: last)
+      try await rogue.push(commit, records)
+      last = commit
+    }
+  }
+
   @Test func onlyASentMessageIsBurned() async throws {
     try await TestWorld.run { world in
       let pair = try await Pair(world)
