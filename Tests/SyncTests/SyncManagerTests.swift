@@ -5,6 +5,8 @@ import ZDCProtocol
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
+@testable import ZDCSync
+
 /// The state that the sync manager reports, and the commands that it accepts.
 struct SyncManagerTests {
   /// The notifications of one device, as text.
@@ -201,6 +203,45 @@ struct SyncManagerTests {
         try await manager.resumePush(forLocalUserID: user)
         await a.recorder.wait(for: "pushed /big")
       }
+    }
+  }
+
+  /// - two zones upload at the same time, and the upload of one fails
+  /// => the app sees the push end with the upload of the other one, not before
+  @Test(.timeLimit(.minutes(10))) func anUploadThatFails_doesNotEndThePushOfAnotherZone() async throws {
+    try await TestWorld.run { world in
+      let people = try await ListChangeTests.People(world)
+      let (a, manager) = (people.alice, try people.alice.syncManager)
+      try await a.create("/list")
+      try await a.sync()
+      try await a.share("/list", with: people.bob)
+      try await a.sync()
+      let (arrived, arrive) = AsyncStream.makeStream(of: Void.self)
+      let (released, release) = AsyncStream.makeStream(of: Void.self)
+      let hold: @Sendable () async -> Void = {
+        arrive.yield()
+        for await _ in released { return }
+      }
+      a.network.fail(.before(hold), "PUT", Routes.blobPart)
+      let posted = Posted(manager)
+      defer { posted.end() }
+      try await a.create("/large", String(repeating: "x", count: 100_000))
+      try await a.push()
+      for await _ in arrived { break }
+      let pools = try await manager.engine(for: a.localUserID).knownWorkers.map(\.contents)
+      var others: [ContentPool] = []
+      for pool in pools where await !pool.isUploading { others.append(pool) }
+      #expect(others.count < pools.count)
+      a.network.fail(.answer(status: 507, code: "quotaExceeded"), "PUT", Routes.blobPart)
+      try await a.create("/list/large", String(repeating: "x", count: 100_000))
+      try await a.push()
+      for pool in others { _ = await pool.waitForUpload(since: 0) }
+      #expect(a.network.hasStruck, "\(a.network.counts())")
+      #expect(posted.take().contains("pushStopped") == false)
+      #expect(try manager.isPushingChanges(forLocalUserID: a.localUserID))
+      release.yield()
+      try await a.sync()
+      #expect(posted.take().last == "pushStopped")
     }
   }
 

@@ -92,7 +92,7 @@ actor BackgroundSync {
   /// Reports the end of the last upload if no push follows it, which would report it: the user's pushes may be paused.
   private func noteUploads() async {
     guard pushing.isEmpty else { return }
-    session.activity.uploadsChanged(isUploading: await scheduler.hasUploads())
+    await scheduler.noteUploads()
   }
 
   private func states() async -> [Int64: ZoneSyncState] {

@@ -50,7 +50,8 @@ package actor SyncScheduler {
   package func worker(_ zone: Int64) -> ZoneWorker {
     if let worker = workers[zone] { return worker }
     let worker = ZoneWorker(
-      session: session, zone: zone, identity: identity, slots: slots, wake: wake, executor: executor)
+      session: session, zone: zone, identity: identity, slots: slots, wake: wake, executor: executor
+    ) { [weak self] in await self?.noteUploads() }
     workers[zone] = worker
     return worker
   }
@@ -123,6 +124,11 @@ package actor SyncScheduler {
 
   func cancelUploads() async {
     for worker in workers.values { await worker.contents.cancelUploads() }
+  }
+
+  /// Reports the end of the last upload if no push runs that would report it.
+  func noteUploads() async {
+    session.activity.uploadsChanged(isUploading: await hasUploads())
   }
 
   func hasUploads() async -> Bool {

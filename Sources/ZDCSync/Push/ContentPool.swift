@@ -13,6 +13,8 @@ package actor ContentPool {
   nonisolated private let session: SyncSession
   nonisolated private let zone: Int64
   nonisolated private let wake: WakeTimer
+  /// Called after an upload has failed. The user's other zones may still upload.
+  nonisolated private let uploadFailed: @Sendable () async -> Void
   /// Content by node row, until its commit is accepted.
   private var ready: [Int64: ReadyContent] = [:]
   private var uploads: [Int64: Upload] = [:]
@@ -21,8 +23,12 @@ package actor ContentPool {
   /// The number of uploads that have ended, successfully or not.
   private(set) var settledUploads = 0
 
-  package init(session: SyncSession, zone: Int64, wake: WakeTimer, executor: EngineExecutor) {
+  package init(
+    session: SyncSession, zone: Int64, wake: WakeTimer, executor: EngineExecutor,
+    uploadFailed: @escaping @Sendable () async -> Void
+  ) {
     (self.session, self.zone, self.wake, self.executor) = (session, zone, wake, executor)
+    self.uploadFailed = uploadFailed
   }
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.unownedExecutor }
@@ -138,7 +144,7 @@ package actor ContentPool {
     if !Task.isCancelled { await store(error, answer) }
     settledUploads += 1
     if uploads[answer.node]?.id == id { uploads[answer.node] = nil }
-    session.activity.uploadsChanged(isUploading: !uploads.isEmpty)
+    await uploadFailed()
   }
 
   private func store(_ error: any Error, _ answer: ContentAnswer) async {

@@ -29,11 +29,12 @@ package actor ZoneWorker {
 
   package init(
     session: SyncSession, zone: Int64, identity: IdentityCheck, slots: TaskGate, wake: WakeTimer,
-    executor: EngineExecutor
+    executor: EngineExecutor, uploadFailed: @escaping @Sendable () async -> Void
   ) {
     (self.session, self.zone, self.identity, self.slots, self.wake) = (session, zone, identity, slots, wake)
     self.executor = executor
-    contents = ContentPool(session: session, zone: zone, wake: wake, executor: executor)
+    contents = ContentPool(
+      session: session, zone: zone, wake: wake, executor: executor, uploadFailed: uploadFailed)
   }
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.unownedExecutor }
