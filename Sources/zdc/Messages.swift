@@ -13,9 +13,11 @@ struct Send: AsyncParsableCommand {
         zdc send $USER_ID --text "the list is in home:/list"
         date | zdc send $USER_ID $OTHER_ID
 
+      With --queue, the server is asked only about users whom this device has not met.
+
       JSON: {"durableMs"?,"id","queuedMs","recipients"}
 
-      Exit code 66 if the server does not know a user, 75 if the message is still queued, for instance because a mailbox is full.
+      Exit code 66 if the server does not know a user, 69 if it has to be asked and cannot be reached, 75 if the message is still queued, for instance because a mailbox is full.
       """)
 
   @OptionGroup var common: CommonOptions

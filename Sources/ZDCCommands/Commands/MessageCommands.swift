@@ -58,8 +58,7 @@ package enum MessageCommands {
     if !queuesOnly { try await engine.pull() }
     var users: [ZDCUser] = []
     for typed in recipients {
-      let id = try await opened.userID(typed: typed, for: engine.user)
-      users.append(try await opened.people.fetchUser(id: id, for: engine.user))
+      users.append(try await queuesOnly ? knownUser(typed, engine) : fetchUser(typed, engine))
     }
     let node = try await queue(bytes, to: users, engine)
     var report = Sent(id: node.cloudID, recipients: users.map(\.uuid), queuedMs: WallClock.milliseconds)
@@ -72,6 +71,27 @@ package enum MessageCommands {
     options.output.note(
       queuesOnly ? "queued: zdc sync sends it" : "sent to \(Amounts.count(users.count, "user"))")
     try await opened.close()
+  }
+
+  private static func fetchUser(_ typed: String, _ engine: Engine) async throws -> ZDCUser {
+    let (opened, own) = (engine.opened, engine.user)
+    return try await opened.people.fetchUser(id: try await opened.userID(typed: typed, for: own), for: own)
+  }
+
+  /// Returns a user whom this device has met, without asking the server. It is asked about others, and about a handle that
+  /// several of the users claim.
+  private static func knownUser(_ typed: String, _ engine: Engine) async throws -> ZDCUser {
+    let own = try await engine.opened.reader.read { [own = engine.user] in $0.user(id: own) }
+    let known = try await engine.opened.people.allUsers() + [own].compactMap(\.self)
+    let matches = known.filter { $0.uuid == typed || "@\($0.handle ?? "")" == typed.lowercased() }
+    if let user = matches.first, matches.count == 1 { return user }
+    do {
+      return try await fetchUser(typed, engine)
+    } catch let error as TransportError {
+      throw CommandError(
+        .unavailable, "userUnknown", "\(ShownName.text(typed)): this device has not met the user yet, and \(error)",
+        hint: "run zdc user show \(ShownName.text(typed)) once while the server can be reached, then queue the message")
+    }
   }
 
   private static func queue(_ bytes: Data, to users: [ZDCUser], _ engine: Engine) async throws -> ZDCNode {
