@@ -327,7 +327,15 @@ final class ExportRun {
   private func storeRecords() async throws {
     let due = records
     (records, unrecordedBytes) = ([], 0)
-    try await opened.store(due, user)
+    try await store(due)
+  }
+
+  /// Stores records of what is on the disk for good. Otherwise, after a power failure, `put` would send an empty file as a
+  /// change, and `get` would not fetch it again.
+  private func store(_ records: [(uuid: String, record: FileRecord)]) async throws {
+    guard !records.isEmpty else { return }
+    try tree.flush()
+    try await opened.store(records, user)
   }
 
   private func addFolderRecords(except unrestored: [[String]]) {
@@ -358,8 +366,11 @@ extension OpenProfile {
   fileprivate func store(_ records: [(uuid: String, record: FileRecord)], _ user: String) async throws {
     guard !records.isEmpty else { return }
     try await connection.write { [self] transaction in
+    try folder.flush(name)
       let cloud = try cloud(transaction, user)
       for (uuid, record) in records { try cloud.store(record, uuid) }
     }
   }
 }
+    // Without a record, the next run compares the file with the tree's.
+    do { try tree.flush() } catch { return }

@@ -22,6 +22,9 @@ package final class ExportTree {
     return folder
   }
 
+  /// Returns when the disk has all that was written into these folders.
+  func flush() throws(CommandError) { try root.flush() }
+
   package func remember(_ metadata: FileMetadata, of place: [String]) {
     if metadataByPlace.updateValue(metadata, forKey: place) == nil { order.append(place) }
   }
