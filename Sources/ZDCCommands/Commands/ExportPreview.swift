@@ -4,7 +4,7 @@ internal import ZeroDarkCloud
 struct ExportPreview {
   /// `{"change","path"}`
   struct Line: Sendable, Hashable, Encodable {
-    /// `new`; `replaced`; `left`, an existing file that differs, or a folder; `missing`, without content in the cloud.
+    /// `new`; `replaced`; `left`, an existing file that differs, or something of another kind; `missing`, without content in the cloud.
     var change: String
     var path: String
 
@@ -17,17 +17,33 @@ struct ExportPreview {
   /// The number of bytes to fetch.
   private(set) var bytes: UInt64 = 0
   private(set) var unchanged = 0
+  /// Folders in whose place something else is, and all nodes below them.
+  private var blocked: Set<ExportPlan.Index> = []
 
   /// Whether the export would leave nothing out.
   var isComplete: Bool { lines.allSatisfy { $0.change == "new" || $0.change == "replaced" } }
 
   mutating func add(_ entries: [ExportEntry], of plan: ExportPlan, in folder: String, overwrites: Bool) throws {
     for entry in entries where entry.node.trunk == nil {
+      guard try !isBlocked(entry.index, of: plan, in: folder) else { continue }
       let isFolder = plan.isFolder(entry.index) || entry.record?.kind == .folder
       let size = entry.node.cloudDataInfo?.dataSize ?? 0
       guard !isFolder || size > 0 else { continue }
       try add(entry, Self.path(folder, plan.dataPlace(entry.index)), size, overwrites: overwrites)
     }
+  }
+
+  private mutating func isBlocked(_ index: ExportPlan.Index, of plan: ExportPlan, in folder: String) throws -> Bool {
+    if let parent = plan.parent(index), blocked.contains(parent) {
+      blocked.insert(index)
+      return true
+    }
+    guard plan.isFolder(index) else { return false }
+    let path = Self.path(folder, plan.place(index))
+    guard let kind = try FileAttributes.of(path)?.kind, kind != .folder else { return false }
+    blocked.insert(index)
+    lines.append(Line(change: "left", path: path))
+    return true
   }
 
   private static func path(_ folder: String, _ names: [String]) -> String {

@@ -31,6 +31,8 @@ final class ExportRun {
   private var folderRecords: [(place: [String], uuid: String, record: FileRecord)] = []
   /// The size of the files that ``records`` describes.
   private var unrecordedBytes: UInt64 = 0
+  /// Folders in whose place something else is, and all folders below them. Nothing is written there.
+  private var blocked: Set<ExportPlan.Index> = []
   /// Nodes whose paths are not in the report yet.
   private var failedNodes: [String] = []
   private var nodesWithoutContent: [String] = []
@@ -126,16 +128,42 @@ final class ExportRun {
 
   private func makeFolders() throws {
     for index in plan.indices where plan.isFolder(index) {
-      let place = plan.place(index)
-      _ = try tree.folder(place)
+      guard try makeFolder(index) else {
+        blocked.insert(index)
+        continue
+      }
       if index > 0 || !isOfTrunk { report.folders += 1 }
     }
+  }
+
+  /// - Returns: False if the folder cannot be made. The export continues without what is below it.
+  private func makeFolder(_ index: ExportPlan.Index) throws -> Bool {
+    guard let parent = plan.parent(index) else {
+      _ = try tree.folder(plan.place(index))
+      return true
+    }
+    guard !blocked.contains(parent) else { return false }
+    do {
+      _ = try tree.folder(plan.place(index))
+      return true
+    } catch {
+      try noteFailure(error, uuid: plan.uuid(index))
+      return false
+    }
+  }
+
+  private func isBlocked(_ index: ExportPlan.Index) -> Bool {
+    blocked.contains(index) || plan.parent(index).map(blocked.contains) ?? false
   }
 
   /// Returns the nodes to fetch: without those that already exist, and without those whose place is taken.
   private func wantedEntries(_ indices: Range<ExportPlan.Index>) async throws -> [ExportEntry] {
     try await opened.exportEntries(user, plan, indices).filter { entry in
       guard entry.node.trunk == nil else { return false }
+      guard !isBlocked(entry.index) else {
+        if plan.hasContent(entry.index) { advance() }
+        return false
+      }
       guard let eTag = entry.node.eTag_data else {
         if !plan.isFolder(entry.index) { nodesWithoutContent.append(entry.node.uuid) }
         return false
@@ -264,10 +292,14 @@ final class ExportRun {
       cutsInRow = max(cutsInRow, (cutsBefore ?? cutsInRow) + 1)
       guard Self.mayConcernOneNode(error), cutsInRow < Self.cutLimit else { throw error }
     }
+    try noteFailure(error, uuid: node.uuid)
+  }
+
+  private func noteFailure(_ error: any Error, uuid: String) throws {
     let report = ErrorReport(error)
     if report.code == "diskFull" { throw error }
     self.report.failed.append(.init(path: "", code: report.code, message: report.message))
-    failedNodes.append(node.uuid)
+    failedNodes.append(uuid)
   }
 
   /// Whether the content of one node may be at fault. The server cannot deliver it, or does not get to its end.
@@ -312,6 +344,7 @@ final class ExportRun {
     guard let info = node.cloudDataInfo, let facts = try folder.facts(name), let metadata = facts.metadata else {
       return
     }
+    try folder.flush(name)
     var record = FileRecord(
       metadata, size: info.dataSize, source: AbsolutePath.of(folder.path(of: name)), eTag: info.eTag, isCopy: true)
     record.stamp = facts.stamp
@@ -356,6 +389,8 @@ final class ExportRun {
   private func storeRecordsAfterFailure() async {
     let due = records
     records = []
+    // Without a record, the next run compares the file with the tree's.
+    do { try tree.flush() } catch { return }
     // A cancelled task cannot write to the database, hence another one. An error here must not hide the first one: the
     // next run compares files without a record with the tree's.
     _ = try? await Task { [opened, user] in try await opened.store(due, user) }.value
@@ -366,11 +401,8 @@ extension OpenProfile {
   fileprivate func store(_ records: [(uuid: String, record: FileRecord)], _ user: String) async throws {
     guard !records.isEmpty else { return }
     try await connection.write { [self] transaction in
-    try folder.flush(name)
       let cloud = try cloud(transaction, user)
       for (uuid, record) in records { try cloud.store(record, uuid) }
     }
   }
 }
-    // Without a record, the next run compares the file with the tree's.
-    do { try tree.flush() } catch { return }

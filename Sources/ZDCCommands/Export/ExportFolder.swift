@@ -52,11 +52,17 @@ package final class ExportFolder: Sendable {
     let child = openat(descriptor, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
     guard child >= 0 else {
       guard errno == ELOOP || errno == ENOTDIR else { throw FileFailure.error(path(of: name)) }
-      throw CommandError(
-        .cannotCreate, "unsafeExportName",
-        "\(ShownName.text(path(of: name))): something other than a folder is in its place")
+      throw try otherKindInPlace(name)
     }
     return ExportFolder(descriptor: child, path: path(of: name))
+  }
+
+  private func otherKindInPlace(_ name: String) throws(CommandError) -> CommandError {
+    let kind = try facts(name).map { "a \($0.kind.rawValue)" } ?? "something else"
+    return CommandError(
+      .cannotCreate, "unsafeExportName",
+      "\(ShownName.text(path(of: name))): \(kind) is in the place of a folder, so nothing below it was written; "
+        + "move it away, or get the tree into another folder")
   }
 
   func path(of name: String) -> String {
@@ -96,12 +102,6 @@ package final class ExportFolder: Sendable {
 
   // MARK: Writing
 
-  /// Sets the permission bits and time of the folder itself, after it has been filled.
-  package func restore(_ metadata: FileMetadata) throws(CommandError) {
-    try ExportFolder.restore(metadata, descriptor, path)
-  }
-
-  static func restore(_ metadata: FileMetadata, _ descriptor: Int32, _ path: String) throws(CommandError) {
   /// Returns when the disk has all that was written below this folder.
   ///
   /// One call flushes the whole file system, which costs far less than one for each file. On Apple's systems it covers
@@ -125,6 +125,12 @@ package final class ExportFolder: Sendable {
     #endif
   }
 
+  /// Sets the permission bits and time of the folder itself, after it has been filled.
+  package func restore(_ metadata: FileMetadata) throws(CommandError) {
+    try ExportFolder.restore(metadata, descriptor, path)
+  }
+
+  static func restore(_ metadata: FileMetadata, _ descriptor: Int32, _ path: String) throws(CommandError) {
     // Drops the set-user-id and set-group-id bits, because the tree may come from elsewhere.
     guard fchmod(descriptor, mode_t(metadata.withoutSpecialBits.mode)) == 0 else { throw FileFailure.error(path) }
     let time = timespec(tv_sec: time_t(metadata.time.seconds), tv_nsec: Int(metadata.time.nanoseconds))

@@ -90,6 +90,8 @@ package struct ExportPlan: Sendable {
   // MARK: Look-ups
 
   package func uuid(_ index: Index) -> String { texts[index] ?? items[index].uuid.uuidString }
+  /// The node above it in the plan; nil for the top.
+  package func parent(_ index: Index) -> Index? { items[index].parent >= 0 ? Index(items[index].parent) : nil }
   package func hasContent(_ index: Index) -> Bool { items[index].hasContent }
   package func dataSize(_ index: Index) -> UInt64 { items[index].dataSize }
   /// Whether other nodes are exported into it.
