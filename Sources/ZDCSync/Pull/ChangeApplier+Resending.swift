@@ -51,7 +51,7 @@ extension ChangeApplier {
     let keepsRecord = resending.isRecordOlder(fields)
     var change = RemoteChange(before: before, after: opened)
     change.data = !keepsData && fields.content != nil && before.content?.content.blobID != fields.content?.blobID
-    absorb(opened, item, into: &row)
+    row.absorb(opened, item, user: session.user)
     if keepsRecord { row.burnMs = before.burnMs }
     let isSamePlace = parent.id == before.parent && opened.secrets.name == before.name
     let isSame = isSamePlace && before.burnMs == fields.burnMs
@@ -72,7 +72,7 @@ extension ChangeApplier {
     } else {
       try moveToCloudPlace(&row, opened, parent: parent)
     }
-    try announce(change, row, oldPath: oldPath, opened)
+    announced += try places.announce(change, row, oldPath: oldPath)
   }
 
   /// Returns whether a record may name the kept content. Content different from the previous record's needs a higher

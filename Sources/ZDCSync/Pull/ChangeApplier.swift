@@ -1,9 +1,8 @@
 internal import Foundation
 package import ZDCClientStore
-package import ZDCCrypto
+internal import ZDCCrypto
 package import ZDCProtocol
 internal import ZDCSupport
-package import ZDCTreesystem
 
 /// Applies verified records to the local tree and notifies the app, inside one transaction.
 ///
@@ -18,10 +17,11 @@ package struct ChangeApplier {
   package let nodes: NodeStore
   package let places: LocalTreeResolver
   /// The number of callbacks to the app.
-  package private(set) var announced = 0
+  package internal(set) var announced = 0
   private let queuedDeletes: Set<NodeID>
   private let duplicates: DuplicateNames
   private let claims: MoveClaims
+  let quarantine: Quarantine
 
   package init(session: SyncSession, zone: Int64, transaction: ZDCReadWriteTransaction) throws {
     guard let row = try transaction.zones.zone(id: zone) else { throw ZDCError(.corruptDatabase) }
@@ -33,6 +33,7 @@ package struct ChangeApplier {
     places = LocalTreeResolver(session: session, transaction: transaction)
     queuedDeletes = Set(try transaction.operations.deletes(zone: zone).map(\.nodeID))
     claims = MoveClaims(transaction, localUser: session.localUser)
+    quarantine = Quarantine(session: session, transaction: transaction, zoneRow: row, leaves: leaves)
     duplicates = DuplicateNames(session: session, transaction: transaction, places: places, leaves: leaves)
   }
 
@@ -58,27 +59,38 @@ package struct ChangeApplier {
     guard try !transaction.moves.isHeldCopy(zone: zoneRow.id, node) else { return false }
     let known = try nodes.node(zone: zoneRow.id, nodeID: node)
     try checkAgainstPin(item.record, known)
-    guard let opened = try open(item.record, parent: parent) else { return true }
+    guard let opened = try quarantine.open(item.record, parent: parent) else { return true }
     if let known {
       try update(known, opened, item, parent: parent)
     } else {
       try insert(opened, item, parent: parent)
     }
     let isFinished = try finish(node)
-    try settleUnknown(opened)
+    try quarantine.addUnknown(opened)
     return isFinished
+  }
+
+  private mutating func applyRoot(_ item: PageContents.Record) throws -> Bool {
+    let known = try nodes.root(zone: zoneRow.id)
+    try checkAgainstPin(item.record, known)
+    let root = RootApplier(
+      session: session, transaction: transaction, zoneRow: zoneRow, leaves: leaves, places: places,
+      quarantine: quarantine)
+    guard let callbacks = try root.apply(item, known) else { return true }
+    announced += callbacks
+    return try finish(zoneRow.zone.root)
   }
 
   package func finish(_ node: NodeID) throws -> Bool {
     try leaves.set(.applied, node)
-    if try !transaction.unreadable.isEmpty(zone: zoneRow.id) { try endQuarantine(of: node) }
+    if try !transaction.unreadable.isEmpty(zone: zoneRow.id) { try quarantine.end(of: node) }
     try transaction.delegateFailures.forget(zone: zoneRow.id, node: node, isPulled: true)
     return true
   }
 
   /// Checks the record against the pin. Otherwise a writer could restart its version numbers, and the server could show
   /// the same node in two orders.
-  func checkAgainstPin(_ record: NodeRecord, _ known: NodeRow?) throws {
+  private func checkAgainstPin(_ record: NodeRecord, _ known: NodeRow?) throws {
     guard let row = known, let cloud = row.cloud, cloud.recordHash != record.hash else { return }
     do {
       let pin = RecordPin(
@@ -114,7 +126,7 @@ package struct ChangeApplier {
     }
     // The node was moved into the branch after the delete was queued. Take it out before the delete is sent.
     if let row = try nodes.node(zone: zoneRow.id, nodeID: node) {
-      guard let opened = try open(item.record, key: row.key) else { return true }
+      guard let opened = try quarantine.open(item.record, key: row.key) else { return true }
       try rescue(row, from: deleted, opened, item)
     } else {
       try recordDeletion(of: node, by: deleted, item)
@@ -143,14 +155,14 @@ package struct ChangeApplier {
     let old = try places.path(before)
     let change = RemoteChange(before: before, after: opened)
     var row = before
-    absorb(opened, item, into: &row)
+    row.absorb(opened, item, user: session.user)
     if try !change.moved && isMoving(row) {
       // The app moved the node out before it deleted the folder, so it stays where the app put it.
       try nodes.update(row)
     } else {
       try takeOut(&row, named: opened.secrets.name, to: above, from: deleted)
     }
-    try announce(change, row, oldPath: old, opened)
+    announced += try places.announce(change, row, oldPath: old)
   }
 
   private func isMoving(_ row: NodeRow) throws -> Bool {
@@ -185,7 +197,7 @@ package struct ChangeApplier {
     var row = NodeRow(
       opened, item, uuid: UUIDv7.make(atMs: session.now()), zone: zoneRow.id, parent: parent.id,
       depth: parent.depth + 1)
-    keepOwnWord(&row, opened)
+    row.keepOwnWord(opened, user: session.user)
     row.nameTag = try localTag(opened, below: parent)
     announced += try places.makeRoom(for: row, under: parent, leaves: leaves)
     let shown = try duplicates.settle(&row, name: row.name, under: parent, before: nil)
@@ -198,7 +210,7 @@ package struct ChangeApplier {
     try outgoing.note(row, of: zoneRow)
     try claims.note(opened, row)
     if try mount(row) { return }
-    try announceNew(row)
+    announced += try places.announceNew(row)
   }
 
   /// Applies what a record of the inbox says about a message.
@@ -210,17 +222,6 @@ package struct ChangeApplier {
     guard opened.secrets.received?.isPlaceholder ?? false else { return false }
     try deletePlaceholder(opened.record.fields.node)
     return true
-  }
-
-  func absorb(_ opened: OpenedRecord, _ item: PageContents.Record, into row: inout NodeRow) {
-    row.absorb(opened, item)
-    keepOwnWord(&row, opened)
-  }
-
-  /// Only the user's own devices, which have verified a message, say where it comes from. Other members of a shared branch
-  /// can write anything.
-  private func keepOwnWord(_ row: inout NodeRow, _ opened: OpenedRecord) {
-    if row.unused?.received != nil, opened.record.fields.writer != session.user { row.unused?.received = nil }
   }
 
   /// Deletes the placeholder of a burned message, which apps do not see. The device that put it has not deleted it yet.
@@ -255,7 +256,7 @@ package struct ChangeApplier {
     let other = try transaction.mounts.pointer(ofZone: zone).flatMap(nodes.node(id:))
     try show(zone, at: row)
     // A pointer in another user's branch, which is a leaf from now on.
-    if let other { try announceNew(other) }
+    if let other { announced += try places.announceNew(other) }
     return true
   }
 
@@ -275,15 +276,6 @@ package struct ChangeApplier {
     try change.delete(isKept ? row : first)
   }
 
-  mutating func announceNew(_ row: NodeRow) throws {
-    let node = try session.node(row, in: transaction)
-    let path = try places.path(row)
-    try session.tell(.didDiscoverNewNode, row.nodeID, in: transaction) {
-      try $0.didDiscoverNewNode(node, at: path, transaction: transaction)
-    }
-    announced += 1
-  }
-
   // MARK: Known nodes
 
   private mutating func update(
@@ -295,8 +287,8 @@ package struct ChangeApplier {
     var row = before
     let oldPath = try places.path(before)
     var change = RemoteChange(before: before, after: opened)
-    absorb(opened, item, into: &row)
-    if try keepRestored(&row, before: before) { change.data = false }
+    row.absorb(opened, item, user: session.user)
+    if try QueuedRestoration.keep(&row, before: before, transaction) { change.data = false }
     try outgoing.keepServed(&row, before: before, of: zoneRow)
     if try isChangedHere(before) { row.unused?.isRead = before.unused?.isRead ?? false }
     try outgoing.note(row, of: zoneRow)
@@ -311,27 +303,7 @@ package struct ChangeApplier {
     } else {
       try nodes.update(row)
     }
-    try announce(change, row, oldPath: oldPath, opened)
-  }
-
-  /// Keeps content that the user has restored and that is not sent yet. If another device has put content since, that
-  /// wins, and the journal has an entry.
-  ///
-  /// - Returns: Whether the restored content stays.
-  func keepRestored(_ row: inout NodeRow, before: NodeRow) throws -> Bool {
-    guard let restoration = try QueuedRestoration(before, transaction) else { return false }
-    if let kept = try restoration.content(before.content, over: row.content?.content) {
-      row.content = kept
-      return true
-    }
-    try transaction.operations.delete(id: restoration.operation.id)
-    try transaction.record(.cloudWon, row) { entry in
-      entry.mine.eTag = before.content?.content.eTag
-      entry.theirs.eTag = row.content?.content.eTag
-      entry.result.eTag = row.content?.content.eTag
-      entry.cloudWriterID = row.cloud?.writer.text
-    }
-    return false
+    announced += try places.announce(change, row, oldPath: oldPath)
   }
 
   mutating func moveToCloudPlace(_ row: inout NodeRow, _ opened: OpenedRecord, parent: NodeRow) throws {
@@ -346,28 +318,23 @@ package struct ChangeApplier {
     try places.place(&row, under: parent, name: shown.name, tag: isItsOwn ? tag : nil)
   }
 
-  package mutating func announce(
-    _ change: RemoteChange, _ row: NodeRow, oldPath: ZDCTreesystemPath, _ opened: OpenedRecord
-  ) throws {
-    let newPath = try places.path(row)
-    if newPath != oldPath { try announceMove(row, from: oldPath) }
-    let node = try session.node(row, in: transaction)
-    if change.record && newPath == oldPath {
-      try announceModified(row, node, .treesystem, at: newPath)
-    }
-    if change.data { try announceModified(row, node, .data, at: newPath) }
+  /// Returns the tag under which the local tree finds the node, which always uses the parent's newest key.
+  private func localTag(_ opened: OpenedRecord, below parent: NodeRow) throws -> NameTag {
+    let fields = opened.record.fields
+    if fields.parentKeyGen == parent.keyGen { return fields.nameTag }
+    return try nodes.keys(of: parent).nameTag(folded: opened.secrets.name)
+  }
+}
+
+extension NodeRow {
+  mutating func absorb(_ opened: OpenedRecord, _ item: PageContents.Record, user: UserID) {
+    absorb(opened, item)
+    keepOwnWord(opened, user: user)
   }
 
-  private mutating func announceModified(
-    _ row: NodeRow, _ node: ZDCNode, _ change: ZDCNodeChange, at path: ZDCTreesystemPath
-  ) throws {
-    try session.tell(.didDiscoverModifiedNode, row.nodeID, in: transaction) {
-      try $0.didDiscoverModifiedNode(node, with: change, at: path, transaction: transaction)
-    }
-    announced += 1
-  }
-
-  private mutating func announceMove(_ row: NodeRow, from old: ZDCTreesystemPath) throws {
-    announced += try places.announceMove(row, from: old)
+  /// Only the user's own devices, which have verified a message, say where it comes from. Other members of a shared branch
+  /// can write anything.
+  fileprivate mutating func keepOwnWord(_ opened: OpenedRecord, user: UserID) {
+    if unused?.received != nil, opened.record.fields.writer != user { unused?.received = nil }
   }
 }

@@ -147,7 +147,7 @@ struct RecordPuller {
       for leaf in wanted {
         guard let record = records.found[leaf.record] else {
           if let error = records.unreadable[leaf.record] {
-            if try applier.quarantine(error, leaf: leaf) { result.applied += 1 }
+            if try applier.quarantine.add(error, leaf: leaf) { result.applied += 1 }
           } else {
             try transaction.unreadable.record(.objectMissing, leaf, zone: zone)
             result.left.missing.insert(leaf.node)

@@ -43,4 +43,26 @@ package struct QueuedRestoration {
       cipherLength: restored.content.cipherLength, contentRoot: restored.content.contentRoot)
     return restored
   }
+
+  /// Keeps content that the user has restored and that is not sent yet. If another device has put content since, that
+  /// wins, and the journal has an entry.
+  ///
+  /// - Returns: Whether the restored content stays.
+  static func keep(
+    _ row: inout NodeRow, before: NodeRow, _ transaction: ZDCReadWriteTransaction
+  ) throws -> Bool {
+    guard let restoration = try QueuedRestoration(before, transaction) else { return false }
+    if let kept = try restoration.content(before.content, over: row.content?.content) {
+      row.content = kept
+      return true
+    }
+    try transaction.operations.delete(id: restoration.operation.id)
+    try transaction.record(.cloudWon, row) { entry in
+      entry.mine.eTag = before.content?.content.eTag
+      entry.theirs.eTag = row.content?.content.eTag
+      entry.result.eTag = row.content?.content.eTag
+      entry.cloudWriterID = row.cloud?.writer.text
+    }
+    return false
+  }
 }

@@ -7,8 +7,8 @@ package import ZDCTreesystem
 
 /// Places nodes in the local tree: resolves name clashes and move cycles, and makes the callbacks for them.
 package final class LocalTreeResolver {
-  private let session: SyncSession
-  private let transaction: ZDCReadWriteTransaction
+  let session: SyncSession
+  let transaction: ZDCReadWriteTransaction
   private let nodes: NodeStore
   /// Cached paths of parents, until a node moves.
   private var paths: [Int64: ZDCTreesystemPath] = [:]
