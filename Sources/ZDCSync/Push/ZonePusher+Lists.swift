@@ -9,7 +9,7 @@ internal import ZDCSupport
 
 extension ZonePusher {
   func push(_ choice: ListChoice) async throws -> ZDCPushSummary {
-    if let next = choice.nextMs { await handle(.operationsPaused(for: pause(untilMs: next))) }
+    if let next = choice.nextMs { await sender.handle(.operationsPaused(for: pause(untilMs: next))) }
     let (wanted, keys, unknown) = try await recipients(of: choice.changes, list: choice.head.acl.fields)
     if !unknown.isEmpty { try await pauseUnknown(unknown) }
     let draft = try await draft(wanted, choice, keys)
@@ -21,7 +21,7 @@ extension ZonePusher {
     // Other operations of the queue may go out now.
     case .nothing:
       return ZDCPushSummary(triesAgain: !wanted.done.isEmpty || !wanted.refused.isEmpty || !unknown.isEmpty)
-    case .request(let request): return try await send(request, isNew: true)
+    case .request(let request): return try await sender.send(request, isNew: true)
     }
   }
 
@@ -39,7 +39,7 @@ extension ZonePusher {
       isNewZone ? wanted.permissions.keys.sorted() : wanted.isSelfRemoval ? [] : wanted.recipients(after: list)
     guard !needed.isEmpty else { return (wanted, [:], []) }
     var (keys, refused) = try await session.identities.recipients(needed, own: session.keys)
-    try await report(refused)
+    try await sender.reportAndStore(refused)
     for user in try await unaccepted(needed.filter { list.entry(for: $0) == nil }) { keys[user] = nil }
     let missing = Set(needed.filter { keys[$0] == nil })
     guard !missing.isEmpty else { return (wanted, keys, []) }
@@ -56,15 +56,6 @@ extension ZonePusher {
     guard !users.isEmpty else { return [] }
     return try await session.database.asyncRead { transaction in
       users.filter { [.changed, .closed].contains(transaction.user(id: $0.text)?.identity) }
-    }
-  }
-
-  private func report(_ refused: [ZDCSecurityError]) async throws {
-    for error in refused {
-      try await session.database.asyncReadWrite { [session, zone] transaction in
-        try transaction.record(error, localUser: session.localUser, zone: zone, atMs: session.now())
-      }
-      session.events.report(error)
     }
   }
 
@@ -88,30 +79,6 @@ extension ZonePusher {
         return RecordDrafts.Refusal(reason: .serverSaid, code: code)
       }
     }
-  }
-
-  // MARK: Refusals
-
-  /// Returns whether the request in flight changes the access list.
-  func isListChange() async throws -> Bool { try await stagedList() != nil }
-
-  private func stagedList() async throws -> ZoneACL? {
-    let page = try PageContents(ownRequest: try await storedRequest()?.body ?? [])
-    return page.commits.lazy.compactMap { page.acl(of: $0.commit) }.first
-  }
-
-  /// A member may have rotated their keys since the grants were sealed. The list is then made again.
-  func listRefused(_ error: ServerError) async throws -> ZDCPushSummary {
-    guard let list = try await stagedList() else { return try await setAside(error, detail: error.code.rawValue) }
-    let (keys, refused) = try await session.identities.recipients(list.fields.entries.map(\.user), own: session.keys)
-    try await report(refused)
-    let isStale = list.fields.entries.contains { entry in keys[entry.user].map { $0.encGen > entry.encGen } ?? false }
-    let isOutdated = try await identity.hasNewKeys(since: list.fields.writerGen)
-    guard isStale || isOutdated else {
-      return try await setAside(error, detail: error.security?.rawValue ?? error.code.rawValue)
-    }
-    try await abandon()
-    return ZDCPushSummary(triesAgain: true)
   }
 }
 

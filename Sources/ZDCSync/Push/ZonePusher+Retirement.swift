@@ -29,7 +29,8 @@ extension ZonePusher {
       case .accepted(let response):
         let page = try PageContents(ownRequest: bytes, receivedMs: response.receivedMs)
         try await applyOwn(page)
-        await handle(.accepted(head: ZoneSyncState.Head(seq: commit.fields.seq, hash: commit.hash), operations: []))
+        let head = ZoneSyncState.Head(seq: commit.fields.seq, hash: commit.hash)
+        await sender.handle(.accepted(head: head, operations: []))
       case .headMismatch: _ = try await ZonePuller(session: session, zone: zone).pull()
       }
     }

@@ -13,14 +13,14 @@ extension ZonePusher {
   /// - Returns: A summary without a commit whose `waiting` is not 0 if there are stale nodes that cannot be put now.
   ///   The list is for the next call.
   func pushRotations(_ staleNodes: StaleNodes) async throws -> (ZDCPushSummary, StaleNodes) {
-    if let request = try await storedRequest() { return (try await send(request), staleNodes) }
+    if let request = try await sender.storedRequest() { return (try await sender.send(request), staleNodes) }
     let staged = try await session.database.asyncReadWrite { [session, zone] transaction in
       try RotationStager(session: session, zone: zone, transaction: transaction).stage(staleNodes)
     }
     guard let request = staged.request else {
       return (ZDCPushSummary(waiting: staged.isBlocked ? 1 : 0), staged.staleNodes)
     }
-    return (try await send(request, isNew: true), staged.staleNodes)
+    return (try await sender.send(request, isNew: true), staged.staleNodes)
   }
 }
 

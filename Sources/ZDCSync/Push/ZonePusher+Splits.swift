@@ -16,6 +16,6 @@ extension ZonePusher {
       try SplitStager(session: session, choice: choice, wanted: wanted, draft: draft, transaction: transaction).stage()
     }
     guard case .request(let request) = staged else { return ZDCPushSummary(triesAgain: true) }
-    return try await send(request, isNew: true)
+    return try await sender.send(request, isNew: true)
   }
 }

@@ -4,40 +4,37 @@ internal import ZDCCrypto
 internal import ZDCProtocol
 internal import ZDCSupport
 
-/// Sends one commit of a zone: chooses operations, asks the app for content, and builds, stores and sends the commit.
+/// Pushes one commit of a zone: chooses operations, asks the app for content, and builds and stores the commit, which
+/// ``CommitSender`` sends.
 actor ZonePusher {
   nonisolated private let executor: EngineExecutor
   package nonisolated let session: SyncSession
   package nonisolated let zone: Int64
   package nonisolated let identity: IdentityCheck
   package nonisolated let contents: ContentPool
-  /// The zone's state after the last event.
-  package private(set) var state: ZoneSyncState
-  /// Passes an event to the zone's state.
-  private let report: @Sendable (ZoneSyncState.Event) async -> ZoneSyncState
+  nonisolated let sender: CommitSender
   /// The first error that the app threw in a callback about pushed changes.
-  package private(set) var refusal: DelegateError?
+  package var refusal: DelegateError? { get async { await sender.refusal } }
 
   package init(
     session: SyncSession, zone: Int64, identity: IdentityCheck, contents: ContentPool, executor: EngineExecutor,
     state: ZoneSyncState, report: @escaping @Sendable (ZoneSyncState.Event) async -> ZoneSyncState
   ) {
     (self.session, self.zone, self.identity, self.contents) = (session, zone, identity, contents)
-    (self.state, self.report, self.executor) = (state, report, executor)
+    self.executor = executor
+    sender = CommitSender(
+      session: session, zone: zone, identity: identity, contents: contents, executor: executor, state: state,
+      report: report)
   }
 
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.unownedExecutor }
-
-  package func handle(_ event: ZoneSyncState.Event) async { state = await report(event) }
-
-  package func note(_ refusal: DelegateError?) { self.refusal = self.refusal ?? refusal }
 
   package func push() async throws -> ZDCPushSummary {
     let records = await contents.takePrefetched()
     try await contents.stopForgottenUploads()
     switch try await look() {
     case .nothing: return ZDCPushSummary()
-    case .request(let request): return try await send(request)
+    case .request(let request): return try await sender.send(request)
     case .retirement: return try await retireKeys()
     case .choice(let choice): return try await push(choice, records)
     case .lists(let choice): return try await push(choice)
@@ -48,7 +45,7 @@ actor ZonePusher {
     case .profile(let change):
       let publisher = ProfilePublisher(session: session, zone: zone, identity: identity)
       let (summary, refusal) = try await publisher.publish(change)
-      note(refusal)
+      await sender.note(refusal)
       return summary
     }
   }
@@ -62,8 +59,9 @@ actor ZonePusher {
     summary.calledApp = !(choice.conflicts.isEmpty && choice.refusals.isEmpty)
     guard let built = try await buildAndStore(choice, records) else { return summary }
     // Only after a full commit: after any smaller one, the rest of the queue cannot be sent yet.
-    if state.commitLimit == nil, choice.plan.taken >= Limits.commitOperations { await contents.prepareAhead() }
-    let sent = try await send(built, isNew: true)
+    let isFull = choice.plan.taken >= Limits.commitOperations
+    if isFull, await sender.state.commitLimit == nil { await contents.prepareAhead() }
+    let sent = try await sender.send(built, isNew: true)
     summary.commits = sent.commits
     summary.triesAgain = sent.triesAgain
     summary.operations = sent.operations
@@ -78,16 +76,20 @@ actor ZonePusher {
     return ZDCPushSummary(triesAgain: true)
   }
 
-  func storedRequest() async throws -> InFlightStore.Request? {
-    try await session.database.asyncRead { [zone] transaction in
-      try InFlightStore(transaction: transaction).request(zone: zone)
+  private func beginMoves() async throws -> ZDCPushSummary {
+    let refusal = try await session.database.asyncReadWrite { [session, zone] transaction in
+      try CrossingBeginning(session: session, zone: zone, transaction: transaction).run()
     }
+    await sender.note(refusal)
+    var summary = ZDCPushSummary(triesAgain: true)
+    summary.changedQueue = true
+    return summary
   }
 
   // MARK: Planning
 
   private func look() async throws -> PushPlanner.Due {
-    let chooser = await contents.chooser(limit: state.commitLimit)
+    let chooser = await contents.chooser(limit: sender.state.commitLimit)
     let due = try await session.database.asyncRead { try chooser.due($0) }
     if case .choice(let choice) = due { await note(choice) }
     return due
@@ -95,7 +97,7 @@ actor ZonePusher {
 
   /// Updates the zone's state and the content pool after a choice.
   private func note(_ choice: Choice) async {
-    if let next = choice.plan.nextMs { await handle(.operationsPaused(for: pause(untilMs: next))) }
+    if let next = choice.plan.nextMs { await sender.handle(.operationsPaused(for: pause(untilMs: next))) }
     await contents.forget(choice.conflicts.compactMap(\.node))
     // The sealed content of unread nodes would leave no room for other nodes.
     await contents.forgetSealed(of: choice.unread)

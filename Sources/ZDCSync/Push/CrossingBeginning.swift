@@ -3,45 +3,8 @@ internal import ZDCCrypto
 internal import ZDCProtocol
 internal import ZDCSupport
 
-// Branches that the app has moved to other zones. Nothing is sent here: the copies are queued in the new zones, and their
-// deletion in this one.
-
-extension ZonePusher {
-  func beginMoves() async throws -> ZDCPushSummary {
-    let refusal = try await session.database.asyncReadWrite { [session, zone] transaction in
-      try CrossingBeginning(session: session, zone: zone, transaction: transaction).run()
-    }
-    note(refusal)
-    var summary = ZDCPushSummary(triesAgain: true)
-    summary.changedQueue = true
-    return summary
-  }
-
-  /// Returns the zones from which nodes of the request in flight are copied.
-  func moveSources() async throws -> Set<Int64> {
-    try await session.database.asyncRead { [zone] transaction in
-      guard try !transaction.moves.isEmpty else { return [] }
-      let nodes = try InFlightStore(transaction: transaction).operations(zone: zone).compactMap(\.node)
-      return Set(try nodes.compactMap { try transaction.moves.copy(row: $0)?.zone })
-    }
-  }
-
-  /// Pulls the zones from which nodes are copied, after the server has refused their content: another device may have
-  /// replaced it.
-  ///
-  /// - Returns: The number of new commits.
-  func pull(_ sources: Set<Int64>) async throws -> Int {
-    var commits = 0
-    for source in sources.sorted() {
-      let pulled = try await ZonePuller(session: session, zone: source).pull()
-      note(pulled.refusal)
-      commits += pulled.summary.commits
-    }
-    return commits
-  }
-}
-
-/// Begins the moves out of a zone that can begin now, in one transaction.
+/// Begins the moves out of a zone that can begin now, in one transaction. It sends nothing: the copies are queued in the new
+/// zones, and their deletion in this one.
 struct CrossingBeginning {
   let session: SyncSession
   let zone: Int64
