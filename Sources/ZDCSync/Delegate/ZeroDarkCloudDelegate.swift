@@ -141,6 +141,9 @@ public protocol ZeroDarkCloudDelegate: AnyObject, Sendable {
   /// Notifies the app that a node was moved, renamed or both, including when the framework renamed it to resolve a
   /// conflict. Nodes below it are not announced.
   ///
+  /// If another device moved the node to another branch and also changed its content,
+  /// ``didDiscoverModifiedNode(_:with:at:transaction:)`` is called next. The same holds for nodes below it.
+  ///
   /// An app that takes its titles from the nodes' names has nothing to do. One that stores them updates its object:
   ///
   /// ```swift

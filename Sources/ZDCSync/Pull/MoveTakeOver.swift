@@ -69,6 +69,7 @@ struct MoveTakeOver {
     for (row, path) in moved.map({ ($0.row, $0.path) }) {
       if let now = try nodes.node(id: row.id) { _ = try places.announceMove(now, from: path) }
     }
+    for pair in pairs { try announceContent(pair) }
     transaction.signal(.queue(localUser: session.localUser))
     return true
   }
@@ -123,6 +124,15 @@ struct MoveTakeOver {
     try session.tell(.didDiscoverDeletedNode, shown.row.nodeID, in: transaction) {
       try $0.didDiscoverDeletedNode(shown.node, at: shown.path, timestamp: nil, transaction: transaction)
     }
+  }
+
+  /// Notifies the app if the node has other content than before it was moved.
+  private func announceContent(_ pair: Pair) throws {
+    guard pair.old.content?.content.blobID != pair.new.content?.content.blobID,
+      let row = try nodes.node(id: pair.old.id)
+    else { return }
+    let change = RemoteChange(moved: false, data: true, record: false)
+    _ = try places.announce(change, row, oldPath: places.path(row))
   }
 
   // MARK: Rows

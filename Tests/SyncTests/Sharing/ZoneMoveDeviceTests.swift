@@ -78,6 +78,27 @@ struct ZoneMoveDeviceTests {
     }
   }
 
+  /// - another device edits a node, and moves its folder to another branch
+  /// => the app learns that the node, which keeps its uuid, has other content
+  @Test func aMovedNodeWithOtherContent_isAnnouncedAsModified() async throws {
+    try await TestWorld.run { world in
+      let moving = try await Moving(world)
+      let alice = moving.alice
+      let second = try await Self.second(world)
+      let uuid = try await second.node("/folder/a").uuid
+      _ = second.recorder.take()
+      try await alice.move("/folder", to: "/list/moved")
+      try await alice.edit("/list/moved/a", "edited")
+      try await alice.sync()
+      try await moving.expectEqual(second)
+      #expect(try await second.node("/list/moved/a").uuid == uuid)
+      let events = second.recorder.take()
+      #expect(events.suffix(2) == ["moved /folder -> /list/moved", "modified data /list/moved/a"], "\(events)")
+      try await second.download()
+      #expect(try await second.content(of: "/list/moved/a")?.data == Data("edited".utf8))
+    }
+  }
+
   @Test("M-4: a claim without the deletion, and a deletion by another writer, take over nothing")
   func aForgedClaim() async throws {
     try await TestWorld.run { world in
