@@ -168,6 +168,80 @@ import ZeroDarkCloudTesting
     }
   }
 
+  /// - Bob has edited a task of Alice's list on this device, and moves it to a list of his own
+  /// => on both of his devices it is the same task, and the edit can be undone
+  @Test func aTaskThatMovesToAnotherPersonsList_keepsItsIDAndItsUndo() async throws {
+    try await withPeople { people in
+      let (alice, bob) = (people.alice, people.bob)
+      let listID = try await people.share()
+      let own = try await bob.account.createList("Own")
+      try await bob.sync()
+      try await people.withPhone(of: bob) { phone in
+        let (milk, copy) = (try await bob.item("milk").id, try await phone.item("milk").id)
+        try await bob.edit("milk") { $0.title = "oat milk" }
+        try await bob.account.moveTask(milk, toList: own)
+        for device in [bob, alice, phone] { try await device.sync() }
+        for device in [bob, phone] { #expect(try await device.titles() == ["Groceries 0/1", "Own 0/1"]) }
+        #expect(try await (bob.item("oat milk").id, phone.item("oat milk").id) == (milk, copy))
+        let edit = try #require(try await bob.account.screen().activity.first { $0.change.hasPrefix("title") })
+        try await bob.account.undo(edit.id)
+        try await bob.account.moveTask(milk, toList: listID)
+        for device in [bob, alice, phone] { try await device.sync() }
+        #expect(try await phone.item("milk").id == copy)
+        for device in [bob, phone, alice] { #expect(try await device.titles().first == "Groceries 0/2") }
+        #expect(try await alice.lines() == ["- bread [normal]", "- milk [normal]"])
+      }
+    }
+  }
+
+  /// - Bob's move of a task waits, because Alice's account is full, and he moves the task again
+  /// => the task is in the second list
+  @Test func aTaskWhoseMoveHasNotEnded_movesAsANewOne() async throws {
+    try await withPeople { people in
+      let (alice, bob) = (people.alice, people.bob)
+      let listID = try await people.share()
+      let (own, other) = (try await bob.account.createList("Own"), try await bob.account.createList("Other"))
+      try await bob.account.addTask("jam", to: own)
+      try await bob.account.attachPhoto(Data("photo".utf8), thumbnail: nil, to: bob.item("jam").id)
+      try await bob.sync()
+      let large = Data(repeating: 1, count: 200_000)
+      try await alice.account.attachPhoto(large, thumbnail: nil, to: alice.item("bread").id)
+      try await alice.sync()
+      try await people.server.restart(quotaBytes: 100_000)
+      let jam = try await bob.item("jam").id
+      try await bob.account.moveTask(jam, toList: listID)
+      for _ in 0..<3 { do { try await bob.sync() } catch {} }
+      try await bob.account.moveTask(jam, toList: other)
+      #expect(try await bob.item("jam").id != jam)
+      try await people.server.restart(quotaBytes: 0)
+      for device in [bob, alice, bob] { try await device.sync() }
+      #expect(try await bob.titles() == ["Groceries 0/2", "Other 0/1", "Own 0/0"])
+      #expect(try await bob.account.photos.data(of: bob.item("jam").id) == Data("photo".utf8))
+      #expect(try await alice.lines() == ["- milk [normal]", "- bread [normal] +photo"])
+    }
+  }
+
+  /// - Bob moves a task of his to Alice's list, which he loses before that is sent
+  /// => the task is in his list again, and counted there
+  @Test func aMoveToAListThatIsGone_isDropped() async throws {
+    try await withPeople { people in
+      let (alice, bob) = (people.alice, people.bob)
+      let listID = try await people.share()
+      let own = try await bob.account.createList("Own")
+      for title in ["jam", "tea"] { try await bob.account.addTask(title, to: own) }
+      try await bob.sync()
+      try await alice.account.remove(bob.account.user, from: alice.list("Groceries"))
+      try await alice.sync()
+      try await bob.account.moveTask(bob.item("jam").id, toList: listID)
+      #expect(try await bob.titles() == ["Groceries 0/3", "Own 0/1"])
+      for device in [bob, bob] { try await device.sync() }
+      try await people.withPhone(of: bob) { phone in
+        for device in [bob, phone] { #expect(try await device.titles() == ["Own 0/2"]) }
+        #expect(try await Set(phone.lines()) == ["- jam [normal]", "- tea [normal]"])
+      }
+    }
+  }
+
   @Test func aConflictBetweenPeople_isResolvedLikeOneBetweenDevices() async throws {
     try await withPeople { people in
       let (alice, bob) = (people.alice, people.bob)
