@@ -24,7 +24,6 @@ extension SyncSession {
   /// reverts the changes that depend on that call. All other changes are written.
   ///
   /// - Returns: The result, and the app's first error.
-  /// - Returns: also the first error of the app's.
   func writeNotifyingDelegate<Result: Sendable>(
     _ body: @Sendable (ZDCReadWriteTransaction) throws -> Result
   ) async throws -> (result: Result, refusal: DelegateError?) {
