@@ -118,7 +118,7 @@ extension ErrorReport {
     case .notAllowed: return "the access list of the tree does not allow it"
     case .missingReceiver: return "the message has no recipient"
     case .alreadyGrafted: return "the branch is in the tree already"
-    case .invalidParameter, .unsupportedShare: return "this cannot be done there"
+    case .invalidParameter, .unsupportedShare: return "this is not possible for this node"
     }
   }
 }

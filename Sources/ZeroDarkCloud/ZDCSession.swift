@@ -103,7 +103,7 @@ public struct ZDCSession: Sendable {
 
   /// Like ``tree(of:treeID:)``, for a user known by ``ZDCLocalUser/uuid``.
   ///
-  /// An app with one account finds it so at launch:
+  /// An app with one account finds its user like this at launch:
   ///
   /// ```swift
   /// guard let id = try await session.localUserManager.allLocalUserIDs().first else { return }  // no account yet

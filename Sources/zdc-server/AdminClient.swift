@@ -19,7 +19,7 @@ struct AdminClient {
   func get<Answer: Decodable>(_ type: Answer.Type, _ path: String) async throws -> Answer {
     let bytes = try await send("GET", path)
     do { return try JSONDecoder().decode(type, from: bytes) } catch {
-      throw Failure(.software, "the server's answer is not of this version: run the zdc-server that is running")
+      throw Failure(.software, "the running server has another version: use the zdc-server program of that version")
     }
   }
 

@@ -10,14 +10,14 @@ struct BackUp: AsyncParsableCommand {
     abstract: "Copy everything that a server has, as of one moment, into a folder. The server may run.",
     discussion: """
       Give the options of zdc-server serve that say where the stores are. The backup is a folder with a SQLite database, \
-      large content and a manifest, whatever stores the server has. On the same file system, content takes no further \
-      space: files never change once they are complete, and have two names. Given the folder of an earlier backup, the \
+      large content and a manifest, whatever stores the server has. On the same file system, content takes no \
+      additional space: files never change once they are complete, so the backup has hard links to them. Given the folder of an earlier backup, the \
       command brings it up to date, and copies only content that is new.
 
       Large content in an object store is not copied; keep versions of its objects instead. The database holds no keys \
       to content, but it has sessions and members: protect a backup like the server.
 
-      Keep the list of deletions somewhere else than backups (serve --deletions): restore needs its newest form.
+      Keep the list of deletions apart from backups (serve --deletions): restore needs its newest version.
 
       EXAMPLES
         zdc-server backup /backup/zdc --config /etc/zdc/server.json
@@ -107,8 +107,8 @@ struct Restore: AsyncParsableCommand {
 
       With --deletions, accounts that were closed after the backup are closed again, and large content that was removed \
       after it is left out: zdc-server check then reports content that is missing where a node still names it. Give the \
-      list that the lost server wrote, in its data folder or where --deletions of serve said; after several servers, the \
-      list of each. The new data folder gets a list with all of them.
+      list that the lost server wrote, in its data folder or at the path of serve --deletions; if there were several \
+      servers, the list of each. The new data folder gets a list with all of them.
 
       Clients notice that the server lacks what they have seen. Each user is asked once, and devices send again what was \
       lost.

@@ -5,7 +5,7 @@ import ZDCServerSQLite
 
 struct Check: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Verify the stores of a server at rest: every blob, reference, hash and chain. Changes nothing.",
+    abstract: "Verify the stores of a stopped server: every blob, reference, hash and chain. Changes nothing.",
     discussion: """
       Give the options of zdc-server serve that say where the stores are. Stop the server first, or check a copy of the \
       folder that was taken while it was stopped. Each finding is one line on standard output, with ids but no other user \

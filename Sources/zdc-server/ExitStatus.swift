@@ -51,7 +51,7 @@ struct Failure: Error {
     case .full: (status, hint) = (.cannotCreate, "make room, or name another folder; TMPDIR is for temporary files")
     case .missing: (status, hint) = (.noInput, "--data names the folder that zdc-server serve was given")
     case .missingDeletions:
-      (status, hint) = (.noInput, "it is where --deletions of zdc-server serve said, or in its data folder")
+      (status, hint) = (.noInput, "it is at the path of serve --deletions, or in the server's data folder")
     case .noPermission: (status, hint) = (.noPermission, "the user who runs the server must own the folder")
     case .other: (status, hint) = (.software, nil)
     }

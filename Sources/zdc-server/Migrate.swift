@@ -15,8 +15,8 @@ struct Migrate: AsyncParsableCommand {
       First everything but large content is verified; if that finds damage, nothing is copied. Large content that is \
       damaged or missing is named, and left out. At the end all rows of both stores are compared. Uploads that have not \
       ended are not copied; clients begin them again. Clients recognize the new stores, and ask once for the list of all \
-      their zones. The list of deletions in the old data folder is added to that in the new one; copy one that --deletions \
-      of serve has put elsewhere.
+      their zones. The list of deletions in the old data folder is added to that in the new one; if serve \
+      --deletions names another path, copy that list yourself.
 
       With --json, one object per line: findings, progress after each percent, and a summary.
 

@@ -29,7 +29,7 @@ extension DeviceCommands {
 
   struct Link: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Give the account to the device that shows a code.",
+      abstract: "Add a device to the account by the code that it shows.",
       usage: "zdc devices link [options] code",
       discussion: """
         The new device gets full access, as if it had the 24 words. Use only a code shown on your own device: that device gets the account. \

@@ -49,7 +49,7 @@ struct Restore: AsyncParsableCommand {
       JSON: {"durableMs"?,"left","nodes","path","queuedMs","version"?}; with --to: {"bytes","file","path","version"}
 
       Exit code 1 if nodes of a deleted folder are no longer kept, 66 if there is no such node or version, 73 if the folder of a deleted node is \
-      gone or the file exists, 76 if the server withholds what it says it has.
+      gone or the file exists, 76 if the server does not deliver what it lists.
       """)
 
   @OptionGroup var common: CommonOptions
@@ -98,7 +98,7 @@ struct Trash: AsyncParsableCommand {
     abstract: "List and restore deleted nodes.",
     discussion: """
       The server keeps deleted nodes for 30 days, unless its operator has chosen otherwise, and releases content earlier where the account is \
-      full. They cannot be discarded earlier: what is kept is the protection against a device in the wrong hands.
+      full. They cannot be discarded earlier, so that a stolen device cannot destroy them.
 
       EXAMPLES
         zdc trash
@@ -146,7 +146,7 @@ extension Trash {
         JSON: {"durableMs"?,"left","nodes","path","queuedMs"}
 
         Exit code 1 if nodes that were deleted with it are no longer kept, 66 if there is no such entry, 73 if its folder is gone, 76 if the \
-        server withholds what it says it has.
+        server does not deliver what it lists.
         """)
 
     @OptionGroup var common: CommonOptions

@@ -68,7 +68,7 @@ extension Journal {
       abstract: "Undo a resolution: the version that lost wins.",
       usage: "zdc journal undo [options] id",
       discussion: """
-        A renamed node gets its name back, and the other node gets the number. Two versions of a file swap their names. A dropped move is made. \
+        A renamed node gets its name back, and the other node gets the number. Two versions of a file swap their names. A dropped move is repeated. \
         A file that was kept although another device deleted it is deleted; a folder only if it is empty. Returns when the server has the \
         change, or immediately with --queue.
 

@@ -39,7 +39,7 @@ struct Unshare: AsyncParsableCommand {
     usage: "zdc unshare [options] user [path]",
     discussion: """
       Without a path, access to the home tree ends. Replaces the node's key in the same commit, so that the user can read nothing that is written afterwards. Nodes that are not written \
-      again keep their keys; --eager replaces all of them now. What the user has copied before cannot be taken back.
+      again keep their keys; --eager replaces all of them now. The user keeps what they copied before.
 
       EXAMPLES
         zdc unshare $USER_ID home:/lists
@@ -54,7 +54,7 @@ struct Unshare: AsyncParsableCommand {
   @OptionGroup var common: CommonOptions
   @Flag(help: "Replace the keys of all nodes now.")
   var eager = false
-  @Flag(help: "Print when the user lost access, and what still has old keys.")
+  @Flag(help: "Print when the user lost access, and how many nodes still have old keys.")
   var receipt = false
   @Flag(help: "Queue the change and return; zdc sync sends it.")
   var queue = false
@@ -147,7 +147,7 @@ struct Graft: AsyncParsableCommand {
     abstract: "Put a branch that another user shares into this account's tree.",
     usage: "zdc graft [options] cloudID cloudPath path",
     discussion: """
-      The branch appears at the path on all devices of this account, under that name. To leave it, use zdc leave. Graft something only if its \
+      The branch appears at the path, on all devices of this account. To leave it, use zdc leave. Graft something only if its \
       owner told you about it.
 
       EXAMPLES

@@ -106,8 +106,8 @@ struct Repair: AsyncParsableCommand {
       pulled nor pushed; local data stays. Without --accept-server, this command only reports.
 
       A server restored from a backup looks like this, and so does a dishonest one. If the operator confirms the restore, accept it: zdc \
-      verifies the server's history from its beginning, adopts it, and sends your missing changes again, as far as their content is still in \
-      the files that were put or got. zdc status lists uploads whose content is missing. Make a copy first: zdc get home:/ copy.
+      verifies the server's history from its beginning, adopts it, and sends again what is missing, if the files that it was put from \
+      or fetched to still have the content. zdc status lists uploads whose content is missing. Make a copy first: zdc get home:/ copy.
 
       EXAMPLES
         zdc repair

@@ -3,7 +3,7 @@ import ZDCCommands
 
 struct User: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Find other users, compare identities, block, choose the own name and handle.",
+    abstract: "Find other users, compare identities, block them, set your name and handle.",
     subcommands: [
       ListUsers.self, Find.self, Show.self, Name.self, SetHandle.self, Verify.self, Accept.self, Block.self,
       Unblock.self,
@@ -32,15 +32,15 @@ extension User {
       abstract: "Find users by the beginning of their handles.",
       usage: "zdc user find [options] text",
       discussion: """
-        Shows the first 20 users of the server whose handles begin with the text, which has at least three characters. Each user's signed chain \
-        of keys claims the handle; whose it is in real life, only a comparison shows: zdc user verify.
+        Shows the first 20 users of the server whose handles begin with the text, which has at least three characters. A handle does \
+        not prove who a user is: compare safety numbers with zdc user verify.
 
         EXAMPLE
           zdc user find bob
 
         JSON, one user a line: {"handle","isBlocked","isLocal","name"?,"state","userID"}
 
-        Exit code 0 also if there is none.
+        Exit code 0 even if no handle matches.
         """)
 
     @OptionGroup var common: CommonOptions
@@ -52,7 +52,7 @@ extension User {
 
   struct SetHandle: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      commandName: "handle", abstract: "Choose the own handle, by which others find this account.",
+      commandName: "handle", abstract: "Set your handle, by which others find this account.",
       usage: "zdc user handle [options] [handle] [--remove]",
       discussion: """
         A handle has 3 to 32 letters (a to z), digits and single separators (. _ -), and begins with a letter. It is public: the server and \
@@ -67,7 +67,7 @@ extension User {
         """)
 
     @OptionGroup var common: CommonOptions
-    @Flag(help: "Give the handle up.")
+    @Flag(help: "Remove your handle.")
     var remove = false
     @Argument(help: "The new handle.")
     var handle: String?
@@ -81,7 +81,7 @@ extension User {
 
   struct Show: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Show a user with the safety number, or the own account with the code that others scan.",
+      abstract: "Show a user and their safety number, or your own account and its code for others to scan.",
       usage: "zdc user show [options] [user]",
       discussion: """
         Fetches the user's signed chain of keys and verifies that it continues the one that this profile knows. The state is seen, verified \
@@ -97,7 +97,7 @@ extension User {
         """)
 
     @OptionGroup var common: CommonOptions
-    @Argument(help: "The user's ID, or @handle; without it, the own account.")
+    @Argument(help: "The user's ID, or @handle; without it, your own account.")
     var user: String?
 
     func run() async throws { try await Users.show(common.options, userID: user) }
@@ -105,11 +105,11 @@ extension User {
 
   struct Name: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Choose the own name and avatar.",
+      abstract: "Set your name and avatar.",
       usage: "zdc user name [options] name [--avatar file]",
       discussion: """
         The people with whom this account shares get both, sealed; the server sees neither. The name has at most 256 bytes, the avatar 32 KiB. \
-        Both are replaced: without --avatar, the old one goes, and an empty name takes the name back.
+        Both are replaced: without --avatar, the old avatar is removed, and an empty name removes the name.
 
         EXAMPLES
           zdc user name Alice

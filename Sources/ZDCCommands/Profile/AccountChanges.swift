@@ -51,7 +51,8 @@ package enum AccountChanges {
     let prefix = String(user.prefix(8))
     let typed = try Terminal.readLine("Closing the account cannot be undone. Type \(prefix) to confirm: ")
     guard typed == prefix else {
-      throw CommandError(.usage, "notConfirmed", "the account was not closed", hint: "type what is asked, or add --yes")
+      throw CommandError(
+        .usage, "notConfirmed", "the account was not closed", hint: "type the characters shown, or add --yes")
     }
   }
 }

@@ -52,7 +52,7 @@ package enum Accounts {
     let link = try await opened.users.startDeviceLink()
     try options.output.object(["code": link.code])
     options.output.line(link.code)
-    options.output.note("on a device of the account: zdc devices link CODE; waiting")
+    options.output.note("now run zdc devices link CODE on a device of the account; waiting for it")
     let account = try await link.account()
     try options.output.object(["digits": account.digits])
     options.output.line(Devices.grouped(account.digits))
@@ -82,7 +82,7 @@ package enum Accounts {
     guard try Terminal.readLine("Does the other device show the same digits? Type yes: ") == "yes" else {
       throw CommandError(
         .failure, "notConfirmed", "the account was not added",
-        hint: "if the digits differ, another person offers an account: start again")
+        hint: "if the digits differ, another person answered with their account: start again")
     }
   }
 
