@@ -281,4 +281,85 @@ struct NodeVersionTests {
       try await a.close()
     }
   }
+
+  // MARK: Several restorations
+
+  /// What happens to the request with the first restoration.
+  enum FirstRequest: CaseIterable, Sendable {
+    /// Nothing: it was not made yet.
+    case isQueued
+    case isAccepted
+    case answerIsLost
+    /// Another device renames the node first.
+    case isOvertaken
+    /// Another device changes the content first.
+    case isReplaced
+    /// The server has released the content that it restores.
+    case contentIsGone
+  }
+
+  /// - the content is "three"; B restores other ones, all but the first while the request with the first is on its way
+  /// => the last one counts, unless other content came first or it is gone, which the journal says; later edits hold
+  @Test(
+    "of several restorations the last one counts",
+    arguments: [["two", "one"], ["two", "three"], ["two", "one", "two"], ["two", "one", "three"]],
+    FirstRequest.allCases)
+  func aVersionIsRestoredWhileAnotherOneIsSent(texts: [String], request: FirstRequest) async throws {
+    try await TestWorld.run { world in
+      let (a, b) = (try await world.device("A"), try await world.device("B"))
+      try await a.create("/n", "one")
+      for text in ["two", "three"] {
+        try await a.sync()
+        try await a.edit("/n", text)
+      }
+      try await a.sync()
+      try await a.rename("/n", to: "m")
+      try await world.settle(a, b)
+      // Newest first.
+      let versions = Dictionary(uniqueKeysWithValues: zip(["three", "two", "one"], try await Self.versions("/m", b)))
+      let restorations = try texts.map { try #require(versions[$0]) }
+      try await Self.restore(restorations[0], b)
+      let restoreRest: @Sendable () async throws -> Void = {
+        try await Self.interfere(request, a, world)
+        for version in restorations.dropFirst() { try await Self.restore(version, b) }
+      }
+      if request == .isQueued { try await restoreRest() }
+      if request != .isQueued { b.network.fail(.before(restoreRest), "POST", Routes.commits) }
+      if request == .answerIsLost { b.network.fail(.loseResponse, "POST", Routes.commits) }
+      do { try await b.sync() } catch is TransportError {}
+      try await Self.expectLast(try #require(texts.last), request, a, b)
+    }
+  }
+
+  private static func interfere(_ request: FirstRequest, _ a: TestDevice, _ world: TestWorld) async throws {
+    switch request {
+    case .isOvertaken: try await a.rename("/m", to: "n")
+    case .isReplaced: try await a.edit("/m", "four")
+    case .contentIsGone:
+      world.clock.advance(by: .seconds(31 * 24 * 3_600))
+      try await world.server.collect()
+    case .isQueued, .isAccepted, .answerIsLost: break
+    }
+    try await a.push()
+  }
+
+  private static func expectLast(
+    _ text: String, _ request: FirstRequest, _ a: TestDevice, _ b: TestDevice
+  ) async throws {
+    try await TestWorld.settle([a, b])
+    let path = request == .isOvertaken ? "/n" : "/m"
+    let expected = request == .isReplaced ? "four" : request == .contentIsGone ? "three" : text
+    for device in [a, b] {
+      #expect(try await device.content(of: path)?.data == Data(expected.utf8), "\(device.name)")
+      #expect(try await device.queueCount() == 0)
+      #expect(try await device.sync().frozenZones.isEmpty)
+    }
+    let isLost = request == .isReplaced || (request == .contentIsGone && text != "three")
+    #expect(try await b.write { _, cloud in cloud.mergeJournal().map(\.kind) } == (isLost ? [.cloudWon] : []))
+    for (device, later) in [(b, "five"), (a, "six")] {
+      try await device.edit(path, later)
+      try await TestWorld.settle([a, b])
+      for device in [a, b] { #expect(try await device.content(of: path)?.data == Data(later.utf8)) }
+    }
+  }
 }

@@ -82,4 +82,14 @@ extension OperationStore {
       sql: "SELECT DISTINCT node FROM zdc_in_flight_put WHERE zone = ? AND node IS NOT NULL")
     return try Set(Int64.fetchAll(statement, arguments: [zone]))
   }
+
+  /// Nodes whose restored content (``OperationRow/isRestoration``) is part of a request without a known outcome.
+  package func restoredNodesInFlight(zone: Int64) throws -> [Int64] {
+    let statement = try db.cachedStatement(
+      sql: """
+        SELECT o.node FROM zdc_in_flight_put p CROSS JOIN zdc_operation o ON o.id = p.operation
+        WHERE p.zone = ? AND o.kind = \(OperationRow.Kind.modify.rawValue) AND o.resend IS NOT NULL
+        """)
+    return try Int64.fetchAll(statement, arguments: [zone])
+  }
 }

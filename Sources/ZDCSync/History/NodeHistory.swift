@@ -50,9 +50,7 @@ struct NodeHistory {
       var row = before
       row.content = try content(of: version, over: before)
       try transaction.nodes.update(row)
-      if try QueuedRestoration(row, transaction) == nil {
-        try QueuedRestoration.queue(for: row, over: before.content?.content.eTag, at: session.now(), transaction)
-      }
+      try queue(row, over: before, transaction)
       transaction.signal(.queue(localUser: session.localUser))
       let node = try session.node(row, in: transaction)
       let path = try session.path(row, in: transaction)
@@ -61,6 +59,14 @@ struct NodeHistory {
       }
       return node
     }
+  }
+
+  /// Queues the restoration. One that was not sent yet restores whatever content the row names when it is sent.
+  private func queue(_ row: NodeRow, over before: NodeRow, _ transaction: ZDCReadWriteTransaction) throws {
+    if let queued = try QueuedRestoration(row, transaction), !queued.isSent {
+      return try queued.deleteIfReverted(row, transaction)
+    }
+    try QueuedRestoration.queue(for: row, over: before.content?.content.eTag, at: session.now(), transaction)
   }
 
   private func restorable(_ version: ZDCNodeVersion, _ transaction: ZDCReadTransaction) throws -> NodeRow {

@@ -34,10 +34,15 @@ struct LostContent {
     return isQueued
   }
 
-  /// Gives up the restoration of an earlier content that the server no longer keeps. The node's record is read again,
-  /// because it names the content that the node has.
-  private func giveUp(_ restoration: OperationRow, _ row: NodeRow) throws {
-    try transaction.operations.delete(id: restoration.id)
+  /// Gives up the restoration of an earlier content that the server no longer keeps, or does not keep for the node's next
+  /// zone. The node's record is read again, because it names the content that the node has.
+  func giveUp(_ operation: OperationRow, _ row: NodeRow) throws {
+    if let restoration = try QueuedRestoration(row, transaction), restoration.operation.id == operation.id,
+      try restoration.giveUpFirst(row, transaction)
+    {
+      return
+    }
+    try transaction.operations.delete(id: operation.id)
     try transaction.leaves(zone: zone).set(.pending, row.nodeID)
     try transaction.record(.cloudWon, row) { $0.mine.eTag = row.content?.content.eTag }
   }

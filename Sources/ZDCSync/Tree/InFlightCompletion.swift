@@ -17,6 +17,7 @@ struct InFlightCompletion {
     let rotations = try store.rotations(zone: zone)
     let uploads = try store.uploads(zone: zone)
     transaction.afterCommit { [progress = session.progress] in progress.end(uploads, .done) }
+    let restored = try transaction.operations.restoredNodesInFlight(zone: zone)
     try transaction.operations.deleteInFlight(zone: zone)
     try store.remove(zone: zone)
     for rotation in rotations {
@@ -32,8 +33,18 @@ struct InFlightCompletion {
       guard let row = try transaction.nodes.node(id: id) else { continue }
       try complete(row, facts, receivedMs: receivedMs)
     }
+    try endReverted(restored)
     // The deletion of nodes that move from another zone may have waited for these.
     if try !transaction.moves.isEmpty { transaction.signal(.queue(localUser: session.localUser)) }
+  }
+
+  /// Drops restorations that were queued while an earlier one was being sent, and that returned to the content that the
+  /// cloud has now.
+  private func endReverted(_ restored: [Int64]) throws {
+    for id in restored {
+      guard let row = try transaction.nodes.node(id: id), row.zone == zone else { continue }
+      try QueuedRestoration(row, transaction)?.deleteIfReverted(row, transaction)
+    }
   }
 
   private func complete(
@@ -137,6 +148,7 @@ struct InFlightCompletion {
   ) throws -> Int {
     let store = InFlightStore(transaction: transaction)
     let outcomes = try store.outcomes(zone: zone)
+    let restored = try transaction.operations.restoredNodesInFlight(zone: zone)
     try store.remove(zone: zone)
     if let outcome { try transaction.attempts.record(outcome, code: nil, of: outcomes.map(\.operation)) }
     var free = 0
@@ -156,6 +168,7 @@ struct InFlightCompletion {
       if operation.notBeforeMs > 0 { operation.attempts += 1 } else { free += 1 }
       try transaction.operations.update(operation)
     }
+    try endReverted(restored)
     return free
   }
 
