@@ -17,6 +17,14 @@ package enum ListChange: Sendable, Hashable {
     }
   }
 
+  /// Whether the zone gets a fresh key with it, unless a member removes themselves.
+  package var replacesKey: Bool {
+    switch self {
+    case .set, .modify: false
+    case .remove, .rotate: true
+    }
+  }
+
   /// Above all permissions in the column, for those of a user who is a member.
   private static let ofMember: Int64 = 1 << 16
 

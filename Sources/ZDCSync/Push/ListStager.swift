@@ -22,8 +22,7 @@ struct ListStager {
 
   func stage() throws -> Staged {
     guard try isCurrent() else { return .outdated }
-    for id in wanted.done { try transaction.operations.delete(id: id) }
-    for id in wanted.refused { try transaction.operations.setState(.pending, reason: .notAllowed, id: id) }
+    try wanted.settle(in: transaction)
     guard let draft else { return .nothing }
     var operations: [ZoneOperation] = [.acl(version: draft.acl.fields.version, hash: draft.acl.hash)]
     var root: (record: NodeRecord, rotation: InFlightStore.Rotation)?
@@ -92,5 +91,15 @@ struct ListStager {
     if let root { bundle.append(record: root.bytes) }
     bundle.append(commit: commit.bytes)
     return bundle.bytes
+  }
+}
+
+extension WantedList {
+  /// Deletes finished operations. Those that the list does not allow, or has no room for, wait for another list.
+  func settle(in transaction: ZDCReadWriteTransaction) throws {
+    for id in done { try transaction.operations.delete(id: id) }
+    for id in refused { try transaction.operations.setState(.pending, reason: .notAllowed, id: id) }
+    let code = ZDCSecurityError.Code.limitExceeded.rawValue
+    for id in excess { try transaction.operations.setState(.pending, reason: .notAllowed, detail: code, id: id) }
   }
 }

@@ -14,8 +14,7 @@ struct SplitStager {
 
   func stage() throws -> ListStager.Staged {
     guard try isCurrent() else { return .outdated }
-    for id in wanted.done { try transaction.operations.delete(id: id) }
-    for id in wanted.refused { try transaction.operations.setState(.pending, reason: .notAllowed, id: id) }
+    try wanted.settle(in: transaction)
     guard let draft else { return .nothing }
     let drafts = RecordDrafts(session: session, zone: choice.zone, transaction: transaction)
     let (genesis, root, state) = try genesis(draft, drafts)

@@ -12,17 +12,47 @@ extension ZonePusher {
     if let next = choice.nextMs { await sender.handle(.operationsPaused(for: pause(untilMs: next))) }
     let (wanted, keys, unknown) = try await recipients(of: choice.changes, list: choice.head.acl.fields)
     if !unknown.isEmpty { try await pauseUnknown(unknown) }
-    let draft = try await draft(wanted, choice, keys)
-    let staged = try await session.database.asyncReadWrite { [session] transaction in
-      try ListStager(session: session, choice: choice, wanted: wanted, draft: draft, transaction: transaction).stage()
-    }
+    reportExcess(wanted, choice.zone.zone)
+    guard let staged = try await stage(wanted, choice, keys) else { return ZDCPushSummary(triesAgain: true) }
     switch staged {
     case .outdated: return ZDCPushSummary(triesAgain: true)
     // Other operations of the queue may go out now.
-    case .nothing:
-      return ZDCPushSummary(triesAgain: !wanted.done.isEmpty || !wanted.refused.isEmpty || !unknown.isEmpty)
+    case .nothing: return ZDCPushSummary(triesAgain: wanted.hasSettled || !unknown.isEmpty)
     case .request(let request): return try await sender.send(request, isNew: true)
     }
+  }
+
+  /// Returns nil if the next version would exceed a limit. The changes that cause it are then paused.
+  private func stage(
+    _ wanted: WantedList, _ choice: ListChoice, _ keys: [UserID: RecipientKey]
+  ) async throws -> ListStager.Staged? {
+    do {
+      let draft = try await draft(wanted, choice, keys)
+      return try await session.database.asyncReadWrite { [session] transaction in
+        try ListStager(session: session, choice: choice, wanted: wanted, draft: draft, transaction: transaction)
+          .stage()
+      }
+    } catch let error as ZDCSecurityError where error.code == .limitExceeded {
+      // Only the fresh key, with the old ones in its history, can exceed one.
+      let causes = choice.changes.filter { wanted.effective.contains($0.id) && $0.listChange?.replacesKey == true }
+      try await pause(causes.isEmpty ? wanted.effective : causes.map(\.id), after: error)
+      return nil
+    }
+  }
+
+  func reportExcess(_ wanted: WantedList, _ zone: ZoneID) {
+    if !wanted.excess.isEmpty { session.events.report(ZDCSecurityError(.limitExceeded, zone: zone)) }
+  }
+
+  /// Pauses changes that would exceed a limit. Replaced keys or deleted nodes may make room.
+  func pause(_ operations: [Int64], after error: ZDCSecurityError) async throws {
+    try await session.database.asyncReadWrite { [session] transaction in
+      try transaction.record(error, orElse: .serverSaid, of: operations)
+      try transaction.pause(operations, in: session) { _ in
+        RecordDrafts.Refusal(reason: .serverSaid, code: error.code)
+      }
+    }
+    session.events.report(error)
   }
 
   /// Fetches the keys of all members that need a grant. Changes for users without one are left out.
@@ -90,12 +120,19 @@ extension ZDCReadWriteTransaction {
     _ operations: [Int64], in session: SyncSession, _ reason: (ListChange) -> RecordDrafts.Refusal?
   ) throws {
     for id in operations {
-      guard var row = try self.operations.operation(id: id), row.state == .pending, let change = row.listChange else {
-        continue
-      }
+      guard let change = try self.operations.operation(id: id)?.listChange else { continue }
       let refusal = reason(change)
+      try pause([id], in: session, reason: refusal?.reason ?? .backoff, detail: refusal?.code.rawValue)
+    }
+  }
+
+  fileprivate func pause(
+    _ operations: [Int64], in session: SyncSession, reason: OperationRow.Reason, detail: String?
+  ) throws {
+    for id in operations {
+      guard var row = try self.operations.operation(id: id), row.state == .pending else { continue }
       row.attempts += 1
-      (row.reason, row.reasonDetail) = (refusal?.reason ?? .backoff, refusal?.code.rawValue)
+      (row.reason, row.reasonDetail) = (reason, detail)
       row.notBeforeMs = session.now() + Backoff.pause(attempts: row.attempts, random: session.time.random())
       try self.operations.update(row)
     }

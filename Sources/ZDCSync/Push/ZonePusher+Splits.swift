@@ -1,3 +1,4 @@
+internal import ZDCAccounts
 internal import ZDCClientStore
 internal import ZDCProtocol
 internal import ZDCSupport
@@ -10,12 +11,27 @@ extension ZonePusher {
     let list = choice.head.acl.fields.inherited()
     let (wanted, keys, unknown) = try await recipients(of: choice.changes, list: list, isNewZone: true)
     if !unknown.isEmpty { try await pauseUnknown(unknown) }
-    let draft =
-      wanted.isEmpty ? nil : try SplitDraft(wanted, choice, keys: keys, session: session)
-    let staged = try await session.database.asyncReadWrite { [session] transaction in
-      try SplitStager(session: session, choice: choice, wanted: wanted, draft: draft, transaction: transaction).stage()
+    reportExcess(wanted, choice.zone.zone)
+    switch try await stage(wanted, choice, keys) {
+    case .request(let request)?: return try await sender.send(request, isNew: true)
+    default: break
     }
-    guard case .request(let request) = staged else { return ZDCPushSummary(triesAgain: true) }
-    return try await sender.send(request, isNew: true)
+    return ZDCPushSummary(triesAgain: true)
+  }
+
+  /// Returns nil if the split would exceed a limit. The changes of the list are then paused.
+  private func stage(
+    _ wanted: WantedList, _ choice: SplitChoice, _ keys: [UserID: RecipientKey]
+  ) async throws -> ListStager.Staged? {
+    do {
+      let draft = wanted.isEmpty ? nil : try SplitDraft(wanted, choice, keys: keys, session: session)
+      return try await session.database.asyncReadWrite { [session] transaction in
+        try SplitStager(session: session, choice: choice, wanted: wanted, draft: draft, transaction: transaction)
+          .stage()
+      }
+    } catch let error as ZDCSecurityError where error.code == .limitExceeded {
+      try await pause(wanted.effective, after: error)
+      return nil
+    }
   }
 }

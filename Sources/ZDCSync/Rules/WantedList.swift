@@ -18,6 +18,8 @@ package struct WantedList: Equatable {
   package private(set) var done: [Int64] = []
   /// Operations that the list does not allow the writer.
   package private(set) var refused: [Int64] = []
+  /// Operations that would add a member to a full list.
+  package private(set) var excess: [Int64] = []
   /// Whether the zone gets a fresh key, because a member loses access.
   package private(set) var isRotation = false
   /// Whether the writer removes themselves, which is a version that changes nothing else and keeps the key (R4).
@@ -43,7 +45,7 @@ package struct WantedList: Equatable {
     switch item.change {
     case .set(let user, let wanted), .modify(let user, let wanted):
       let isNew = permissions[user] == nil
-      guard !isNew || permissions.count < Limits.aclEntries else { return refused.append(contentsOf: operations) }
+      guard !isNew || permissions.count < Limits.aclEntries else { return excess.append(contentsOf: operations) }
       permissions[user] = wanted
     case .remove(let user): (permissions[user], isRotation) = (nil, true)
     case .rotate: isRotation = true
@@ -52,6 +54,8 @@ package struct WantedList: Equatable {
   }
 
   package var isEmpty: Bool { effective.isEmpty }
+  /// Whether operations leave the queue, or are parked, without another version.
+  var hasSettled: Bool { !(done.isEmpty && refused.isEmpty && excess.isEmpty) }
 
   /// The members who need a grant: new ones, or all with a fresh key.
   package func recipients(after list: ZoneACL.Fields) -> [UserID] {

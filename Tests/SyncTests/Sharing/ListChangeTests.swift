@@ -275,4 +275,55 @@ struct ListChangeTests {
       #expect(try await people.home().acl.fields.zoneKeyGen == 2)
     }
   }
+
+  /// - a change of the list, or the first list of a folder, would exceed a limit: the next number of a record or a key
+  /// => it waits and says so, and everything else is sent
+  @Test(arguments: [false, true]) func aChangeBeyondALimitDoesNotBlockThePush(isSplit: Bool) async throws {
+    try await TestWorld.run { world in
+      let people = try await People(world)
+      let (alice, bob, carol) = (people.alice, people.bob, people.carol)
+      try await alice.create("/folder")
+      try await alice.share(with: bob)
+      try await alice.sync()
+      let node = try await alice.node(isSplit ? "/folder" : "home:/").uuid
+      let old = try await Self.setNumber(-1, node, isKey: isSplit, alice)
+      if isSplit {
+        try await alice.share("/folder", with: carol)
+      } else {
+        try await alice.unshare(with: bob)
+        try await alice.share(with: carol)
+      }
+      try await alice.create("/note", "text")
+      try await alice.sync()
+      #expect(try await people.home().nodes["note"] != nil)
+      #expect(try await alice.members(bob, carol) == (isSplit ? ["bob": "rw"] : ["bob": "rw", "carol": "rw"]))
+      let waiting = try await alice.write { _, cloud in cloud.explainQueue() }
+      #expect(waiting.map { "\($0.kind) \($0.detail ?? "")" } == ["changeList limitExceeded"])
+      _ = try await Self.setNumber(old, node, isKey: isSplit, alice)
+      world.clock.advance(by: .seconds(600))
+      try await alice.sync()
+      #expect(try await alice.queueCount() == 0)
+      let members = try await alice.members(bob, carol, of: isSplit ? "/folder" : "home:/")
+      #expect(members == (isSplit ? ["bob": "rw", "carol": "rw"] : ["carol": "rw"]))
+    }
+  }
+
+  /// Changes the generation of a node's key in the log, or the number of its record. -1 stands for the largest number.
+  ///
+  /// - Returns: The number before.
+  private static func setNumber(
+    _ number: Int64, _ uuid: String, isKey: Bool, _ device: TestDevice
+  ) async throws -> Int64 {
+    try await device.database.write { transaction in
+      let row = try #require(try transaction.nodes.node(uuid: uuid))
+      let (table, column, node) = isKey ? ("zdc_leaf", "keyGen", "node") : ("zdc_node", "recordVersion", "nodeID")
+      let place = "\(table) SET \(column) = ? WHERE zone = ? AND \(node) = ?"
+      let before = try Int64.fetchOne(
+        transaction.database, sql: "SELECT \(column) FROM \(table) WHERE zone = ? AND \(node) = ?",
+        arguments: [row.zone, row.nodeID.data])
+      let new = isKey && number == -1 ? Int64(UInt32.max) : number
+      try transaction.database.execute(sql: "UPDATE \(place)", arguments: [new, row.zone, row.nodeID.data])
+      return try #require(before)
+    }
+  }
 }
