@@ -76,7 +76,7 @@ package struct IdentityStore: Sendable {
     _ users: [UserID], own: UserKeys
   ) async throws -> (keys: [UserID: RecipientKey], refused: [ZDCSecurityError]) {
     let others = users.filter { $0 != own.userID }
-    let refused = others.isEmpty ? [] : try await fetch(others).refused
+    let refused = others.isEmpty ? [] : try await refusedLinks(of: others)
     var keys = try await database.asyncRead { transaction in
       var keys: [UserID: RecipientKey] = [:]
       for user in others {
@@ -91,6 +91,11 @@ package struct IdentityStore: Sendable {
       keys[own.userID] = RecipientKey(encGen: own.identity.encGen, encPub: encPub)
     }
     return (keys, refused)
+  }
+
+  /// Fetches and pins new links, like ``refresh(_:)``. A server that finds none withholds them.
+  private func refusedLinks(of users: [UserID]) async throws -> [ZDCSecurityError] {
+    do { return try await refresh(users) } catch let error as ServerError where error.code == .notFound { return [] }
   }
 
   /// Fetches and verifies the newest links of users, and returns the handles that their chains claim. Nothing is pinned:

@@ -202,10 +202,30 @@ extension CommitSender {
     try await reportAndStore(refused)
     let isStale = list.fields.entries.contains { entry in keys[entry.user].map { $0.encGen > entry.encGen } ?? false }
     let isOutdated = try await identity.hasNewKeys(since: list.fields.writerGen)
+    let detail = error.security?.rawValue ?? error.code.rawValue
     guard isStale || isOutdated else {
-      return try await setAside(error, detail: error.security?.rawValue ?? error.code.rawValue)
+      if let rest = try await setAsideAdditions(error, detail: detail) { return rest }
+      return try await setAside(error, detail: detail)
     }
     try await abandon()
+    return ZDCPushSummary(triesAgain: true)
+  }
+
+  /// Pauses the additions of a refused version that also removes members: a removal must not wait for an addition.
+  ///
+  /// - Returns: Nil if the version only adds or only removes.
+  private func setAsideAdditions(_ error: ServerError, detail: String) async throws -> ZDCPushSummary? {
+    let additions = try await session.database.asyncReadWrite { [session, zone] transaction -> [Int64] in
+      let changes = try InFlightStore(transaction: transaction).operations(zone: zone)
+        .compactMap { try transaction.operations.operation(id: $0.operation) }
+      let additions = changes.filter { $0.listChange?.replacesKey == false }.map(\.id)
+      guard !additions.isEmpty, additions.count < changes.count else { return [] }
+      try InFlightCompletion(session: session, zone: zone, transaction: transaction).abandon()
+      try transaction.pause(additions, in: session, reason: .serverSaid, detail: detail)
+      return additions
+    }
+    guard !additions.isEmpty else { return nil }
+    session.events.report(error)
     return ZDCPushSummary(triesAgain: true)
   }
 

@@ -126,7 +126,7 @@ extension ZDCReadWriteTransaction {
     }
   }
 
-  fileprivate func pause(
+  func pause(
     _ operations: [Int64], in session: SyncSession, reason: OperationRow.Reason, detail: String?
   ) throws {
     for id in operations {

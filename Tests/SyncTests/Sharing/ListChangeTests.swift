@@ -276,6 +276,43 @@ struct ListChangeTests {
     }
   }
 
+  /// - a removal and an addition are queued; the server refuses the list that has both
+  /// => the removal is sent without the addition, which is sent later
+  @Test func aRefusedAdditionDoesNotDelayARemoval() async throws {
+    try await TestWorld.run { world in
+      let people = try await People(world)
+      let (alice, bob, carol) = (people.alice, people.bob, people.carol)
+      try await alice.share(with: bob)
+      try await alice.sync()
+      try await alice.share(with: carol)
+      try await alice.unshare(with: bob)
+      alice.network.fail(.answer(status: 422, code: "refused"), "POST", Routes.commits)
+      try await alice.sync()
+      #expect(try await alice.members(bob, carol) == [:])
+      #expect(try await people.home().acl.fields.zoneKeyGen == 2)
+      #expect(try await alice.queueCount() == 1)
+      world.clock.advance(by: .seconds(600))
+      try await alice.sync()
+      #expect(try await alice.members(bob, carol) == ["carol": "rw"])
+    }
+  }
+
+  /// - the server does not show new links of any chain
+  /// => a member is removed all the same: the others get the key under those that this device knows
+  @Test func chainsThatAreNotFoundDoNotDelayARemoval() async throws {
+    try await TestWorld.run { world in
+      let people = try await People(world)
+      let (alice, bob, carol) = (people.alice, people.bob, people.carol)
+      for member in [bob, carol] { try await alice.share(with: member) }
+      try await alice.sync()
+      try await alice.unshare(with: bob)
+      alice.network.fail(.answer(status: 404, code: "notFound"), "POST", Routes.chains, times: 10)
+      try await alice.sync()
+      #expect(try await alice.members(bob, carol) == ["carol": "rw"])
+      #expect(try await people.home().acl.fields.zoneKeyGen == 2)
+    }
+  }
+
   /// - a change of the list, or the first list of a folder, would exceed a limit: the next number of a record or a key
   /// => it waits and says so, and everything else is sent
   @Test(arguments: [false, true]) func aChangeBeyondALimitDoesNotBlockThePush(isSplit: Bool) async throws {
