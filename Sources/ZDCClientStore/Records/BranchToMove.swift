@@ -34,15 +34,22 @@ package struct BranchToMove {
   /// Whether a record is queued that names old content (``OperationRow/namesOldContent``). A copy can only have content that its
   /// node has in the cloud now.
   package var namesOldContent: Bool {
+    get throws { try has("EXISTS (\(Self.oldContent))") }
+  }
+
+  /// Whether such a record may be sent with the next commit of the top's zone. One that has failed, or waits for
+  /// something, may stay queued for good.
+  package var sendsOldContent: Bool {
     get throws {
-      try has(
-        """
-        EXISTS (
-          SELECT 1 FROM zdc_operation o
-          WHERE o.node = n.id AND o.zone = n.zone AND o.kind <> \(OperationRow.Kind.putData.rawValue) AND o.resend IS NOT NULL)
-        """)
+      let isReady = "o.reason = \(OperationRow.Reason.ready.rawValue)"
+      return try has("n.zone = \(top.zone) AND EXISTS (\(Self.oldContent) AND \(isReady))")
     }
   }
+
+  private static let oldContent = """
+    SELECT 1 FROM zdc_operation o
+    WHERE o.node = n.id AND o.zone = n.zone AND o.kind <> \(OperationRow.Kind.putData.rawValue) AND o.resend IS NOT NULL
+    """
 
   /// Whether content is queued that is based on other content than its node has in the cloud. The app has to decide about that
   /// first: a copy begins with the content of the cloud, and new content would replace it without a conflict.

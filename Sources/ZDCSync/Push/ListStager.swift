@@ -15,6 +15,8 @@ struct ListStager {
   enum Staged {
     /// A pull or the app has changed what the draft is based on, or the list cannot be changed now.
     case outdated
+    /// The newest record of the node that is split off has to be read first.
+    case unread
     /// Nothing has to be sent.
     case nothing
     case request(InFlightStore.Request)

@@ -112,7 +112,8 @@ struct PushPlanner: Sendable {
         operations: changes.filter { $0.nodeID == node }, dependencies: dependencies, nowMs: session.now(), limit: .max)
       guard !plan.listChanges.isEmpty, let top = try transaction.nodes.node(zone: row.id, nodeID: node),
         let leaf = try leaves.leaf(node),
-        try top.isUploaded && !transaction.isUnread(top) && !isSharedLater(top, transaction)
+        try top.isUploaded && !transaction.isUnread(top) && !isSharedLater(top, transaction),
+        try !sendsRestoredFirst(below: top, plan.listChanges, transaction)
       else { continue }
       return SplitChoice(
         zone: row, head: head, top: top, leaf: leaf, used: try leaves.parentKeyGens(below: node),
@@ -128,6 +129,15 @@ struct PushPlanner: Sendable {
     if let copy = try transaction.moves.copy(row: node.id), !copy.isHeld { return true }
     guard let zone = try transaction.destination(of: node) else { return false }
     return try transaction.zones.zone(id: zone)?.owner == nil
+  }
+
+  /// Whether content that the user has restored in the branch is sent before the split, because the server has it only
+  /// for the zone that its node is in now. A removal does not wait for that.
+  private func sendsRestoredFirst(
+    below top: NodeRow, _ changes: [OperationRow], _ transaction: ZDCReadTransaction
+  ) throws -> Bool {
+    let isRemoval = changes.contains { $0.listChange?.replacesKey ?? false }
+    return try !isRemoval && BranchToMove(transaction, top: top).sendsOldContent
   }
 
   private func hasMessagesToTakeOver(_ row: ZoneRow, _ transaction: ZDCReadTransaction) throws -> Bool {

@@ -16,6 +16,11 @@ struct SplitStager {
     guard try isCurrent() else { return .outdated }
     try wanted.settle(in: transaction)
     guard let draft else { return .nothing }
+    if let restoration = try QueuedRestoration(choice.top, transaction) {
+      try LostContent(session: session, zone: choice.zone.id, transaction: transaction)
+        .giveUp(restoration.operation, choice.top)
+      return .unread
+    }
     let drafts = RecordDrafts(session: session, zone: choice.zone, transaction: transaction)
     let (genesis, root, state) = try genesis(draft, drafts)
     guard let built = try parentCommit(genesis, state) else { return try park() }

@@ -15,7 +15,7 @@ extension ZonePusher {
     reportExcess(wanted, choice.zone.zone)
     guard let staged = try await stage(wanted, choice, keys) else { return ZDCPushSummary(triesAgain: true) }
     switch staged {
-    case .outdated: return ZDCPushSummary(triesAgain: true)
+    case .outdated, .unread: return ZDCPushSummary(triesAgain: true)
     // Other operations of the queue may go out now.
     case .nothing: return ZDCPushSummary(triesAgain: wanted.hasSettled || !unknown.isEmpty)
     case .request(let request): return try await sender.send(request, isNew: true)

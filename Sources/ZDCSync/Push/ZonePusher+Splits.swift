@@ -14,6 +14,7 @@ extension ZonePusher {
     reportExcess(wanted, choice.zone.zone)
     switch try await stage(wanted, choice, keys) {
     case .request(let request)?: return try await sender.send(request, isNew: true)
+    case .unread?: await sender.note(try await ZonePuller(session: session, zone: zone).pull().refusal)
     default: break
     }
     return ZDCPushSummary(triesAgain: true)

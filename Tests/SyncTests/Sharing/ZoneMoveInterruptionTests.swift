@@ -220,6 +220,34 @@ struct ZoneMoveInterruptionTests {
     }
   }
 
+  /// - Alice restores an earlier content, and shares the folder, or removes a member from it, before that is sent
+  /// => the content is sent first; a removal does not wait for it, and the journal says that it is gone
+  @Test(arguments: ["/folder", "/folder/a"], [false, true])
+  func aFolderWithRestoredContentIsShared(path: String, isRemoval: Bool) async throws {
+    try await TestWorld.run { world in
+      let moving = try await Moving(world)
+      let (alice, carol, second) = (moving.alice, moving.people.carol, try await world.device("second"))
+      if isRemoval { try await alice.share(with: carol) }
+      let before = try #require(try await alice.content(of: path)?.data)
+      try await alice.edit(path, "newer")
+      try await TestWorld.settle([alice, second])
+      try await Self.restoreEarlier(path, alice)
+      if isRemoval {
+        try await alice.unshare("/folder", with: carol)
+      } else {
+        try await alice.share("/folder", with: carol)
+      }
+      try await alice.sync()
+      #expect(try await alice.members(carol, of: "/folder") == (isRemoval ? [:] : ["carol": "rw"]))
+      try await moving.expectEqual(second)
+      for device in [alice, second] {
+        #expect(try await device.content(of: path)?.data == (isRemoval ? Data("newer".utf8) : before))
+      }
+      let journal = try await alice.write { _, cloud in cloud.mergeJournal() }
+      #expect(journal.map(\.kind) == (isRemoval ? [.cloudWon] : []))
+    }
+  }
+
   private static func restoreEarlier(_ path: String, _ device: TestDevice) async throws {
     let (node, user) = (try await device.node(path), try device.localUserID)
     let versions = try await device.syncManager.versions(ofNodeID: node.uuid, localUserID: user)
