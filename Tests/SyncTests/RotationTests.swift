@@ -199,4 +199,71 @@ struct RotationTests {
         home.nodes["folder39"]?.record.fields.keyGen == 2 && home.nodes["new979"]?.record.fields.parentKeyGen == 2)
     }
   }
+
+  /// - a member gives a file a version that no device can read, and its name to another file, before they are removed
+  /// => the unreadable file is shown under another name, and the keys of both are replaced
+  @Test(arguments: [false, true]) func theNameOfAnUnreadableNodeIsUsedAgain(isReadInBetween: Bool) async throws {
+    try await TestWorld.run { world in
+      let people = try await ListChangeTests.People(world)
+      let alice = people.alice
+      world.expectsSecurityErrors(["recordAuthFailed"], on: alice)
+      try await alice.create("/list")
+      for (path, text) in [("/list/x", "1"), ("/list/other", "2")] { try await alice.create(path, text) }
+      try await alice.share(with: people.bob)
+      try await alice.sync()
+      let rogue = try await people.rogue("alice", alice)
+      let home = try await rogue.home()
+      var draft = try home.draft(next: "x", below: "list")
+      draft.secrets.name = try FoldedName("gone").utf8
+      let garbage = try home.node("other").record.fields.sealedPrivate
+      let bad = RogueZone.record(try RecordSealer.seal(draft)) { $0.sealedPrivate = garbage }
+      let first = try home.commit(putting: bad)
+      try await rogue.push(first, [bad])
+      if isReadInBetween { try await alice.sync() }
+      let new = try RecordSealer.seal(try home.draft(new: "x", below: "list"))
+      try await rogue.push(try home.commit(putting: new, after: first), [new])
+      try await alice.sync()
+      #expect(try await alice.tree(versions: false) == "/list\n/list/other  \"2\"\n/list/x\n/list/x 2  \"1\"")
+      try await alice.unshare(with: people.bob)
+      try await alice.sync()
+      #expect(try await alice.syncManager.replaceOldKeys(forLocalUserID: try alice.localUserID) == 0)
+      let fresh = try await world.device("fresh")
+      try await world.settle(alice, fresh)
+      #expect(try await fresh.tree(versions: false) == alice.tree(versions: false))
+      #expect(try await fresh.content(of: "/list/x 2")?.data == Data("1".utf8))
+    }
+  }
+
+  /// - after a removal, a member puts a node that no device can read, with the tag that another one's name has under the
+  ///   new key
+  /// => the server refuses that one's rotation; the keys of all others are replaced, and the run ends
+  @Test func aRefusedRotationDoesNotStopTheOthers() async throws {
+    try await TestWorld.run { world in
+      world.skipsComparison()
+      let people = try await ListChangeTests.People(world)
+      let alice = people.alice
+      world.expectsSecurityErrors(["recordAuthFailed"], on: alice)
+      for number in 1...5 { try await alice.create("/n\(number)", "\(number)") }
+      try await alice.create("/n1/below", "6")
+      try await alice.share(with: people.bob)
+      try await alice.sync()
+      try await alice.unshare(with: people.bob)
+      try await alice.sync()
+      let rogue = try await people.rogue("alice", alice)
+      let home = try await rogue.home()
+      let garbage = try home.node("n2").record.fields.sealedPrivate
+      let bad = RogueZone.record(try RecordSealer.seal(try home.draft(new: "n1"))) { $0.sealedPrivate = garbage }
+      try await rogue.push(try home.commit(putting: bad), [bad])
+      try await alice.sync()
+      let user = try alice.localUserID
+      for _ in 0..<2 {
+        #expect(try await alice.syncManager.replaceOldKeys(forLocalUserID: user) == 2)
+      }
+      #expect(alice.network.count("POST", Routes.commits) < 40)
+      try await alice.rename("/n1", to: "m")
+      try await alice.sync()
+      #expect(try await alice.syncManager.replaceOldKeys(forLocalUserID: user) == 0)
+      #expect(try await alice.queueCount() == 0)
+    }
+  }
 }

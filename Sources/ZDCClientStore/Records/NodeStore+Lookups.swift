@@ -28,6 +28,13 @@ extension NodeStore {
       [zone, code])
   }
 
+  /// Nodes with any other mark, in the order of their rows.
+  package func quarantined(zone: Int64, except code: String) throws -> [NodeRow] {
+    try fetchAll(
+      "INDEXED BY zdc_node_quarantine WHERE quarantine IS NOT NULL AND zone = ? AND quarantine <> ? ORDER BY id",
+      [zone, code])
+  }
+
   /// A page of children, in the order of their rows.
   package func children(of parent: Int64, after id: Int64, limit: Int) throws -> [NodeRow] {
     try fetchAll(

@@ -176,7 +176,7 @@ extension SyncScheduler {
     let user = session.user
     var left = 0
     for (zone, _) in try await known() where zone.mayWrite(user) {
-      while try await worker(zone.id).pushRotations().commits > 0 { try Task.checkCancellation() }
+      while try await worker(zone.id).pushRotations().hasNext { try Task.checkCancellation() }
       left += try await session.database.asyncRead { try $0.leaves(zone: zone.id).staleCount(below: zone.zone.root) }
     }
     return left

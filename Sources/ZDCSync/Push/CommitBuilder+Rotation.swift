@@ -101,13 +101,22 @@ extension CommitBuilder {
     }
   }
 
+  /// Returns the name that the node keeps. If its newest version cannot be read, its own name may be free since, and
+  /// another node may have it.
+  func nameInCloud(of row: NodeRow, _ leaf: LogNode, below parent: NodeRow) throws -> [UInt8] {
+    guard !DuplicateNames.isShownOtherwise(row), let cloud = row.cloud else { return row.name }
+    if cloud.recordHash == leaf.record { return cloud.name }
+    let isMoving = try !transaction.operations.placements(ofNode: row.id).isEmpty
+    return try places.freeName(isMoving ? cloud.name : row.name, under: parent, except: row.id)
+  }
+
   /// Puts a node at its place in the cloud with a fresh key and no other change.
   private mutating func rotate(_ row: NodeRow) throws -> Bool {
     guard let leaf = try leaves.leaf(row.nodeID), try !transaction.isUnread(row), parents[row.nodeID] == nil,
       let above = try nodes.parent(zone: zoneRow.id, nodeID: leaf.parent)
     else { return false }
     guard var next = try rekeyed(try drafts.withNewestContent(row), leaf) else { return false }
-    if !DuplicateNames.isShownOtherwise(row), let cloud = row.cloud { next.name = cloud.name }
+    next.name = try nameInCloud(of: row, leaf, below: above)
     guard hasRoom(for: nil, besides: next.historyWrap.count),
       let record = try seal(next, parent: rekeyed[above.id] ?? above, content: nil)
     else { return false }

@@ -17,7 +17,7 @@ package struct CommitBuilder {
   package let leaves: LogNodeStore
   package let nodes: NodeStore
   package let drafts: RecordDrafts
-  private let places: LocalTreeResolver
+  let places: LocalTreeResolver
 
   package var operations: [ZoneOperation] = []
   private var records: [NodeRecord] = []

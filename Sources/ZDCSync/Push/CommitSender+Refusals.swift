@@ -128,7 +128,8 @@ extension CommitSender {
     let outcomes = try await session.database.asyncRead { [zone] transaction in
       try InFlightStore(transaction: transaction).outcomes(zone: zone)
     }
-    let nodes = Set(outcomes.map { $0.node ?? -$0.operation }).count
+    var nodes = Set(outcomes.map { $0.node ?? -$0.operation }).count
+    if outcomes.isEmpty { nodes = try await rotatedNodes().count }
     guard nodes > 1 else { return false }
     await handle(.split(nodes: nodes))
     try await abandon()
@@ -136,6 +137,7 @@ extension CommitSender {
   }
 
   private func setAside(_ error: any Error, detail: String) async throws -> ZDCPushSummary {
+    if try await leaveOutRotation(error) { return ZDCPushSummary(triesAgain: true) }
     if (error as? ServerError)?.security == .duplicateName, try await !isRetry() {
       // Retry immediately: the node is then put under another name.
       try await abandon(reason: .serverSaid, detail: detail, pauseMs: 0)
@@ -145,6 +147,26 @@ extension CommitSender {
     try await abandon(reason: .serverSaid, detail: detail, pauseMs: pause)
     session.events.report(error)
     return await noteRefusal()
+  }
+
+  /// Returns the nodes that the request in flight rotates.
+  private func rotatedNodes() async throws -> [NodeID] {
+    try await session.database.asyncRead { [zone] transaction in
+      try InFlightStore(transaction: transaction).rotations(zone: zone)
+        .compactMap { try transaction.nodes.node(id: $0.node)?.nodeID }
+    }
+  }
+
+  /// Drops a refused request that rotates one node and does nothing else. The other nodes are rotated without it.
+  private func leaveOutRotation(_ error: any Error) async throws -> Bool {
+    let isAlone = try await session.database.asyncRead { [zone] transaction in
+      try InFlightStore(transaction: transaction).operations(zone: zone).isEmpty
+    }
+    guard isAlone, let node = try await rotatedNodes().first else { return false }
+    note(refusedRotation: node)
+    try await abandon()
+    session.events.report(error)
+    return true
   }
 
   /// Returns whether an operation of the commit failed before, for any reason.

@@ -20,6 +20,8 @@ actor CommitSender {
   private let report: @Sendable (ZoneSyncState.Event) async -> ZoneSyncState
   /// The first error that the app threw in a callback about pushed changes.
   private(set) var refusal: DelegateError?
+  /// The node that a commit alone rotated, and that the server has refused.
+  private(set) var refusedRotation: NodeID?
 
   init(
     session: SyncSession, zone: Int64, identity: IdentityCheck, contents: ContentPool, executor: EngineExecutor,
@@ -34,6 +36,8 @@ actor CommitSender {
   func handle(_ event: ZoneSyncState.Event) async { state = await report(event) }
 
   func note(_ refusal: DelegateError?) { self.refusal = self.refusal ?? refusal }
+
+  func note(refusedRotation node: NodeID) { refusedRotation = node }
 
   func storedRequest() async throws -> InFlightStore.Request? {
     try await session.database.asyncRead { [zone] transaction in

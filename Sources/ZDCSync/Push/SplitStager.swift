@@ -105,16 +105,15 @@ struct SplitStager {
       heldNames: try HeldNames(zone: choice.zone, deletes: [], moving: [], transaction: transaction),
       transaction: transaction)
     let operation = ZoneOperation.split(node: choice.top.nodeID, genesis: genesis.hash, count: state.count)
-    guard try builder.split(operation, pointer: try pointer(to: genesis, below: parent), below: parent) else {
-      return nil
-    }
+    let name = try builder.nameInCloud(of: choice.top, choice.leaf, below: parent)
+    let pointer = try pointer(to: genesis, below: parent, named: name)
+    guard try builder.split(operation, pointer: pointer, below: parent) else { return nil }
     return try builder.build()
   }
 
   /// Returns the pointer that takes the node's place in the cloud. A move that is queued becomes one of the pointer.
-  private func pointer(to genesis: ZoneCommit, below parent: NodeRow) throws -> NodeRow {
+  private func pointer(to genesis: ZoneCommit, below parent: NodeRow, named name: [UInt8]) throws -> NodeRow {
     let top = choice.top
-    let name = DuplicateNames.isShownOtherwise(top) ? top.name : top.cloud?.name ?? top.name
     var row = NodeRow(
       uuid: UUIDv7.make(atMs: session.now()), zone: choice.zone.id, nodeID: .random(), parent: parent.id,
       depth: parent.depth + 1, nameTag: try transaction.nodes.keys(of: parent).nameTag(folded: name), name: name,

@@ -13,14 +13,24 @@ extension ZonePusher {
   /// - Returns: A summary without a commit whose `waiting` is not 0 if there are stale nodes that cannot be put now.
   ///   The list is for the next call.
   func pushRotations(_ staleNodes: StaleNodes) async throws -> (ZDCPushSummary, StaleNodes) {
-    if let request = try await sender.storedRequest() { return (try await sender.send(request), staleNodes) }
+    if let request = try await sender.storedRequest() { return try await send(request, staleNodes) }
+    let limit = await sender.state.commitLimit ?? Limits.commitOperations
     let staged = try await session.database.asyncReadWrite { [session, zone] transaction in
-      try RotationStager(session: session, zone: zone, transaction: transaction).stage(staleNodes)
+      try RotationStager(session: session, zone: zone, transaction: transaction, limit: limit).stage(staleNodes)
     }
     guard let request = staged.request else {
       return (ZDCPushSummary(waiting: staged.isBlocked ? 1 : 0), staged.staleNodes)
     }
-    return (try await sender.send(request, isNew: true), staged.staleNodes)
+    return try await send(request, isNew: true, staged.staleNodes)
+  }
+
+  private func send(
+    _ request: InFlightStore.Request, isNew: Bool = false, _ staleNodes: StaleNodes
+  ) async throws -> (ZDCPushSummary, StaleNodes) {
+    let summary = try await sender.send(request, isNew: isNew)
+    var left = staleNodes
+    if let refused = await sender.refusedRotation { left.refused.insert(refused) }
+    return (summary, left)
   }
 }
 
@@ -30,6 +40,8 @@ extension ZonePusher {
 /// that is made after its end finds those.
 struct StaleNodes: Sendable {
   private var left: ArraySlice<NodeID> = []
+  /// Nodes whose rotation the server has refused. They and the nodes below them are tried again in the next run.
+  var refused: Set<NodeID> = []
 
   /// Calls `rotate` for each node until it returns false, which leaves the others for the next commit. If that puts
   /// nothing into the commit, makes a new list and repeats.
@@ -59,6 +71,8 @@ private struct RotationStager {
   let session: SyncSession
   let zone: Int64
   let transaction: ZDCReadWriteTransaction
+  /// Maximum number of nodes in the commit.
+  let limit: Int
 
   struct Staged: Sendable {
     /// Nil if nothing can be rotated now.
@@ -79,11 +93,8 @@ private struct RotationStager {
     var staged = Staged(staleNodes: known)
     let isSomeStale = try staged.staleNodes.fill(
       find: { try transaction.leaves(zone: zone).staleNodes(below: row.zone.root) }, isEmpty: { builder.isEmpty }
-    ) { try rotate($0, &builder) }
-    guard !builder.isEmpty else {
-      staged.isBlocked = isSomeStale
-      return staged
-    }
+    ) { try rotate($0, except: known.refused, &builder) }
+    guard !builder.isEmpty else { return Staged(isBlocked: isSomeStale, staleNodes: StaleNodes()) }
     let built = try builder.build()
     try InFlightStore(transaction: transaction).store(
       built.commit.hash, request: built.request, zone: zone, outcomes: built.outcomes, rotations: built.rotations,
@@ -93,9 +104,15 @@ private struct RotationStager {
   }
 
   /// - Returns: Whether the commit has room for another node.
-  private func rotate(_ node: NodeID, _ builder: inout CommitBuilder) throws -> Bool {
-    guard builder.hasRoom(for: nil, besides: Limits.historyWrapBytes) else { return false }
+  private func rotate(_ node: NodeID, except refused: Set<NodeID>, _ builder: inout CommitBuilder) throws -> Bool {
+    guard builder.operations.count < limit, builder.hasRoom(for: nil, besides: Limits.historyWrapBytes) else {
+      return false
+    }
     guard let row = try transaction.nodes.node(zone: zone, nodeID: node) else { return true }
+    if !refused.isEmpty {
+      let path = try [node] + transaction.leaves(zone: zone).ancestors(of: node)
+      guard refused.isDisjoint(with: path) else { return true }
+    }
     _ = try builder.refreshed(row)
     return true
   }

@@ -84,7 +84,7 @@ struct DuplicateNames {
 
   /// - Returns: The number of callbacks.
   package func release() throws -> Int {
-    var callbacks = 0
+    var callbacks = try yieldUnreadable()
     for row in try nodes.quarantined(zone: leaves.zone, as: Self.mark) { callbacks += try releaseAlone(row) }
     return callbacks
   }
@@ -93,7 +93,7 @@ struct DuplicateNames {
   package func release(_ row: NodeRow) throws -> Int {
     guard Self.isShownOtherwise(row) else {
       try transaction.delegateFailures.forgetName(zone: row.zone, node: row.nodeID)
-      return 0
+      return try giveWay(row)
     }
     return try releaseAlone(row)
   }
@@ -119,5 +119,36 @@ struct DuplicateNames {
     row.quarantine = nil
     try places.place(&row, under: parent, name: cloud.name)
     return try places.announceMove(row, from: old)
+  }
+
+  // MARK: Unreadable nodes
+
+  /// Shows nodes whose newest version cannot be read under other names if another node has their last known name since.
+  private func yieldUnreadable() throws -> Int {
+    guard try !transaction.unreadable.isEmpty(zone: leaves.zone) else { return 0 }
+    var callbacks = 0
+    for row in try nodes.quarantined(zone: leaves.zone, except: Self.mark) {
+      try session.part(.name, of: row.zone, row.nodeID, in: transaction) { callbacks += try giveWay(row) }
+    }
+    return callbacks
+  }
+
+  private func giveWay(_ row: NodeRow) throws -> Int {
+    guard try transaction.unreadable.code(zone: row.zone, node: row.nodeID) != nil,
+      let leaf = try leaves.leaf(row.nodeID), row.cloud?.recordHash != leaf.record,
+      let parent = try row.parent.flatMap({ try nodes.node(id: $0) }),
+      try transaction.operations.placements(ofNode: row.id).isEmpty, try isTaken(nameOf: row, below: parent)
+    else { return 0 }
+    let old = try places.path(row)
+    var row = row
+    try places.place(&row, under: parent, name: try places.freeName(row.name, under: parent, except: 0))
+    return try places.announceMove(row, from: old)
+  }
+
+  private func isTaken(nameOf row: NodeRow, below parent: NodeRow) throws -> Bool {
+    try nodes.children(of: parent.id, tag: row.nameTag).contains { sibling in
+      guard sibling.id != row.id, let leaf = try leaves.leaf(sibling.nodeID) else { return false }
+      return isCurrent(sibling, leaf, below: parent.nodeID)
+    }
   }
 }
