@@ -234,8 +234,8 @@ struct RotationTests {
     }
   }
 
-  /// - after a removal, a member puts a node that no device can read, with the tag that another one's name has under the
-  ///   new key
+  /// - after a removal, a member puts a node that no device can read, with the tag of another one's name under the new
+  ///   key
   /// => the server refuses that one's rotation; the keys of all others are replaced, and the run ends
   @Test func aRefusedRotationDoesNotStopTheOthers() async throws {
     try await TestWorld.run { world in

@@ -34,8 +34,8 @@ struct LostContent {
     return isQueued
   }
 
-  /// Gives up the restoration of an earlier content that the server no longer keeps, or does not keep for the node's next
-  /// zone. The node's record is read again, because it names the content that the node has.
+  /// Gives up the restoration of an earlier content that the server no longer keeps, or does not keep for the node's
+  /// next zone. The node's record is read again, because it names the content that the node has.
   func giveUp(_ operation: OperationRow, _ row: NodeRow) throws {
     if let restoration = try QueuedRestoration(row, transaction), restoration.operation.id == operation.id,
       try restoration.giveUpFirst(row, transaction)

@@ -26,8 +26,8 @@ package struct QueuedRestoration {
     for queued in [operation] + later { try transaction.operations.delete(id: queued.id) }
   }
 
-  /// Drops the operations if the content of the row is that of the cloud again. The node's record is read again, because
-  /// the next one must name the content with the same version.
+  /// Drops the operations if the content of the row is that of the cloud again. The node's record is read again: the
+  /// next one must name the content with the same version.
   func deleteIfReverted(_ row: NodeRow, _ transaction: ZDCReadWriteTransaction) throws {
     guard operation.state != .inFlight, operation.baseETag == row.content?.content.eTag else { return }
     try delete(transaction)
