@@ -8,8 +8,8 @@ package import ZDCServer
   internal import Foundation
 #endif
 
-/// A ledger of deletions in a file: a line each, which names an account or content by its id. It has no keys and no
-/// names; the chains in it are public.
+/// A ledger of deletions in a file: a line each, which names an account, a device or content by its id. Chains in it are
+/// public, apart from the handles that they claim it has no names, and keyrings are sealed.
 package final class DeletionFile: DeletionLedger {
   /// The name of the file in a data folder, unless another one is given.
   package static let defaultName = "deletions"
@@ -64,13 +64,17 @@ package final class DeletionFile: DeletionLedger {
     }
   }
 
-  /// Adds what other lists have, so that a later restore needs only this one.
+  /// Adds what other lists have and this one has not, so that a later restore needs only this one.
   ///
-  /// - Throws: ``StoreOpenError`` if a file is not a ledger.
+  /// - Throws: ``StoreOpenError`` if a file is not a ledger, or this one cannot be written.
   package func add(from paths: [String]) async throws {
+    try create()
+    var known = Set<Deletion>()
+    try await Self.forEach(in: path) { known.insert($0) }
     var batch: [Deletion] = []
     for path in paths {
       try await Self.forEach(in: path) { deletion in
+        guard !known.contains(deletion) else { return }
         batch.append(deletion)
         guard batch.count >= 1_000 else { return }
         try note(batch)
@@ -82,7 +86,7 @@ package final class DeletionFile: DeletionLedger {
 
   private static func parsed(_ line: ArraySlice<UInt8>, _ path: String) throws -> Deletion {
     guard let deletion = deletion(String(decoding: line, as: UTF8.self)) else {
-      throw StoreOpenError(.damaged, path: path)
+      throw StoreOpenError(.damagedDeletions, path: path)
     }
     return deletion
   }
@@ -107,19 +111,60 @@ package final class DeletionFile: DeletionLedger {
     switch deletion {
     case .content(let blob): "content \(blob.text)"
     case .account(let user, let ms, let links):
-      (["account", user.text, "\(ms)"] + links.map { Data($0).base64EncodedString() }).joined(separator: " ")
+      (["account", user.text, "\(ms)"] + links.map(base64)).joined(separator: " ")
+    case .link(let request, let user, let device, let ms):
+      (["link", user.text, device.text, "\(ms)"] + words(of: request)).joined(separator: " ")
+    case .device(let device, let user, let ms): "device \(user.text) \(device.text) \(ms)"
+    case .suspension(let user, let ms, true): "suspended \(user.text) \(ms)"
+    case .suspension(let user, let ms, false): "resumed \(user.text) \(ms)"
     }
   }
 
+  private static func base64(_ bytes: [UInt8]) -> String { Data(bytes).base64EncodedString() }
+
+  /// Stands for a field that a request does not have.
+  private static let none = "-"
+
+  private static func words(of request: AppendLinkRequest) -> [String] {
+    [
+      base64(request.link.bytes), request.keyring.map { base64($0.bytes) } ?? none, request.lookupID?.text ?? none,
+      request.loginKey.map { base64($0.bytes) } ?? none,
+    ]
+  }
+
   private static func deletion(_ line: String) -> Deletion? {
-    let words = line.split(separator: " ")
+    // An empty keyring is an empty word.
+    let words = line.split(separator: " ", omittingEmptySubsequences: false)
     switch words.first {
     case "content": return words.count == 2 ? BlobID(text: words[1]).map { .content($0) } : nil
     case "account":
       guard words.count > 3, let user = UserID(text: words[1]), let ms = UInt64(words[2]) else { return nil }
-      let links = words.dropFirst(3).compactMap { Data(base64Encoded: String($0)).map { [UInt8]($0) } }
+      let links = words.dropFirst(3).compactMap(bytes)
       return links.count == words.count - 3 ? .account(user, ms: ms, links: links) : nil
+    case "link": return words.count == 8 ? link(words) : nil
+    case "device":
+      guard words.count == 4, let user = UserID(text: words[1]), let device = DeviceID(text: words[2]),
+        let ms = UInt64(words[3])
+      else { return nil }
+      return .device(device, of: user, ms: ms)
+    case "suspended", "resumed":
+      guard words.count == 3, let user = UserID(text: words[1]), let ms = UInt64(words[2]) else { return nil }
+      return .suspension(user, ms: ms, isSuspended: words[0] == "suspended")
     default: return nil
     }
+  }
+
+  private static func bytes(_ word: Substring) -> [UInt8]? { Data(base64Encoded: String(word)).map { [UInt8]($0) } }
+
+  private static func link(_ words: [Substring]) -> Deletion? {
+    guard let user = UserID(text: words[1]), let device = DeviceID(text: words[2]), let ms = UInt64(words[3]),
+      let link = bytes(words[4])
+    else { return nil }
+    var request = AppendLinkRequest(link: WireBytes(link))
+    request.keyring = bytes(words[5]).map { WireBytes($0) }
+    request.lookupID = LookupID(text: words[6])
+    request.loginKey = bytes(words[7]).map { WireBytes($0) }
+    let isWhole = Self.words(of: request).dropFirst().elementsEqual(words[5...].map(String.init))
+    return isWhole ? .link(request, of: user, by: device, ms: ms) : nil
   }
 }

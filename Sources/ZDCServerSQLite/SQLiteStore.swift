@@ -187,6 +187,8 @@ package struct StoreOpenError: Error, CustomStringConvertible {
     case missing
     /// There is no list of deletions.
     case missingDeletions
+    /// Not a list of deletions, or damaged.
+    case damagedDeletions
     case other(String)
   }
 
@@ -228,6 +230,7 @@ package struct StoreOpenError: Error, CustomStringConvertible {
     case .full: "there is no space left for \(path)"
     case .missing: "\(path) is not a data folder of this server"
     case .missingDeletions: "there is no list of deletions at \(path)"
+    case .damagedDeletions: "\(path) is damaged or not a list of deletions; nothing was changed"
     case .other(let what): "cannot open \(path): \(what)"
     }
   }

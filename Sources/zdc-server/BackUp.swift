@@ -102,12 +102,16 @@ struct Restore: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Copy a backup into new stores, and verify every hash on the way.",
     discussion: """
-      The destination must be empty, or left by an earlier run from the same backup. Start the server with the options of \
-      the new stores afterwards.
+      The destination must be empty, or left by an earlier run from the same backup and lists. If the command is \
+      interrupted, run it again: it continues, and no server opens the new stores before it has ended. Start the server \
+      with the options of the new stores afterwards. A copy of the backup's database is in the folder for temporary files \
+      (TMPDIR) meanwhile; an interrupted run leaves it there, as zdc-restore-*.
 
-      With --deletions, accounts that were closed after the backup are closed again, and large content that was removed \
-      after it is left out: zdc-server check then reports content that is missing where a node still names it. Give the \
-      list that the lost server wrote, in its data folder or at the path of serve --deletions; if there were several \
+      With --deletions, what came after the backup and must not be undone is repeated: accounts are closed, devices are \
+      removed, accounts are suspended, and changes of keys, words and handles are made again, so that old words do not log \
+      in. Without the list, devices that have seen such a change stop syncing (identityChainRollback). Large content \
+      that was removed is left out: zdc-server check then reports content that is missing where a node still names it. \
+      Give the list that the lost server wrote, in its data folder or at the path of serve --deletions; after several \
       servers, the list of each. The new data folder gets a list with all of them.
 
       Clients notice that the server lacks what they have seen. Each user is asked once, and devices send again what was \
@@ -167,10 +171,12 @@ struct Restore: AsyncParsableCommand {
       blobs: BlobPlace(address: toBlobs, region: toBlobsRegion, keyFile: toBlobsKeyFile))
     let known = try await Deletions(paths: deletions)
     let content = try backup.contentStore()
+    // Deletions are repeated in a copy of the backup, so that every run copies the same rows.
     return try await backup.withRows { rows in
-      try await MigrationCopy(
-        rows: rows, blobs: content, target: target, printer: printer, deletions: known, lists: deletions
-      ).run()
+      var copy = MigrationCopy(rows: rows, blobs: content, target: target, printer: printer)
+      (copy.lists, copy.removed) = (known.paths, known.contents)
+      copy.repeated = try await known.repeatAll(in: rows)
+      return try await copy.run()
     }
   }
 }

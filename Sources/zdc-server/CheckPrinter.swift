@@ -77,8 +77,8 @@ final class CheckPrinter: Sendable {
   func finish(_ summary: MigrationSummary) throws {
     guard !isJSON else { return try show(["summary": summary]) }
     let damage = summary.damagedContents > 0 ? "; \(summary.damagedContents) damaged, not copied" : ""
-    let closed = summary.closedAccounts > 0 ? "; \(summary.closedAccounts) accounts closed again" : ""
-    print("copied \(summary.rows) rows, and content with \(summary.contentBytes) bytes\(closed)\(damage)")
+    let repeated = summary.repeated.descriptions.map { "; " + $0 }.joined()
+    print("copied \(summary.rows) rows, and content with \(summary.contentBytes) bytes\(repeated)\(damage)")
   }
 
   func finish(_ manifest: Backup.Manifest) throws {

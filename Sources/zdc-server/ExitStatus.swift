@@ -52,6 +52,7 @@ struct Failure: Error {
     case .missing: (status, hint) = (.noInput, "--data names the folder that zdc-server serve was given")
     case .missingDeletions:
       (status, hint) = (.noInput, "it is at the path of serve --deletions, or in the server's data folder")
+    case .damagedDeletions: (status, hint) = (.damagedData, "give another copy of the list, or remove the damaged line")
     case .noPermission: (status, hint) = (.noPermission, "the user who runs the server must own the folder")
     case .other: (status, hint) = (.software, nil)
     }

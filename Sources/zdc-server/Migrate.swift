@@ -109,13 +109,14 @@ struct Migration {
       let check = StoreCheck(found: printer.show, progress: printer.show)
       guard try await check.check(from.metadata).isClean else { return try nothingCopied() }
     }
-    let copy = MigrationCopy(
-      rows: from.metadata, blobs: from.blobs, target: target, printer: printer, lists: lists)
+    var copy = MigrationCopy(rows: from.metadata, blobs: from.blobs, target: target, printer: printer)
+    copy.lists = lists
     let isClean = try await copy.run()
     try await from.metadata.close()
     return isClean
   }
 
+  /// An older backup may be restored after the new server has taken over, with its list of deletions.
   private var lists: [String] {
     [source.deletions.path].filter { FileManager.default.fileExists(atPath: $0) }
   }
@@ -132,10 +133,15 @@ struct MigrationCopy {
   let blobs: any BlobStore
   let target: StorePlace
   let printer: CheckPrinter
-  var deletions = Deletions()
-  /// Lists of deletions that the target's list gets: an older backup may be restored after the new server has taken over.
+  /// Lists of deletions, which the target's list begins with.
   var lists: [String] = []
+  /// Large content that is not copied.
+  var removed = Set<Deletion.Content>()
+  /// What was repeated in the rows.
+  var repeated = RepeatedDeletions()
 
+  /// Everything is in the target before it is one that a server can use. A run that was stopped can be repeated.
+  ///
   /// - Returns: whether no damage was found.
   func run() async throws -> Bool {
     let to = try await target.open(.fill)
@@ -155,19 +161,17 @@ struct MigrationCopy {
         .damagedData, "the source has changed since the copy began",
         hint: "empty the destination, and run the command again")
     }
-    // Before the end: a finished copy cannot be repeated.
     try await target.deletions.add(from: lists)
-    let closed = try await deletions.closeAccounts(in: to.metadata)
     try await copy.finish()
     try await to.metadata.close()
     try printer.flush()
-    try shown.finish(damagedBlobs: damagedBlobs, closedAccounts: closed)
+    try shown.finish(damagedBlobs: damagedBlobs, repeated)
     return damagedBlobs == 0
   }
 
   private func copyContent(to target: any BlobStore, _ shown: ProgressLines) async throws -> Int {
     var damaged = 0
-    try await BlobCopy(of: rows, from: blobs, to: target, leavingOut: deletions.contents).run(
+    try await BlobCopy(of: rows, from: blobs, to: target, leavingOut: removed).run(
       found: { blob, problem in
         damaged += 1
         printer.show(CheckFinding(problem, of: blob))
@@ -217,17 +221,26 @@ final class ProgressLines: Sendable {
     if isNew { try printer.show(progress, percent: percent) }
   }
 
-  func finish(damagedBlobs: Int, closedAccounts: Int) throws {
+  func finish(damagedBlobs: Int, _ repeated: RepeatedDeletions) throws {
     let (rows, bytes) = state.withLock { ($0.rows, $0.contentBytes) }
     try printer.finish(
-      MigrationSummary(
-        rows: rows, contentBytes: bytes, damagedContents: damagedBlobs, closedAccounts: closedAccounts))
+      MigrationSummary(rows: rows, contentBytes: bytes, damagedContents: damagedBlobs, repeated: repeated))
   }
 }
 
 struct MigrationSummary: Encodable {
+  private enum Key: CodingKey { case rows, contentBytes, damagedContents }
+
   var rows, contentBytes: UInt64
   var damagedContents: Int
-  /// Accounts that were closed after the backup.
-  var closedAccounts: Int
+  /// Its numbers are in the same JSON object.
+  var repeated: RepeatedDeletions
+
+  func encode(to encoder: any Encoder) throws {
+    var container = encoder.container(keyedBy: Key.self)
+    try container.encode(rows, forKey: .rows)
+    try container.encode(contentBytes, forKey: .contentBytes)
+    try container.encode(damagedContents, forKey: .damagedContents)
+    try repeated.encode(to: encoder)
+  }
 }

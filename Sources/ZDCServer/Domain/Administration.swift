@@ -36,17 +36,24 @@ enum Administration {
   }
 
   /// Refuses further logins and ends all sessions. The account's data stays, and members of its zones keep their access.
-  static func suspend(_ id: UserID, now: UInt64, in tx: any MetadataTransaction) throws {
+  ///
+  /// - Returns: whether the account was not suspended.
+  static func suspend(_ id: UserID, now: UInt64, in tx: any MetadataTransaction) throws -> Bool {
     var user = try row(id, in: tx)
+    let isNew = user.suspendedMs == nil
     user.suspendedMs = user.suspendedMs ?? now
     try tx.updateUser(user)
     try endSessions(of: id, in: tx)
+    return isNew
   }
 
-  static func resume(_ id: UserID, in tx: any MetadataTransaction) throws {
+  /// - Returns: whether the account was suspended.
+  static func resume(_ id: UserID, in tx: any MetadataTransaction) throws -> Bool {
     var user = try row(id, in: tx)
+    guard user.suspendedMs != nil else { return false }
     user.suspendedMs = nil
     try tx.updateUser(user)
+    return true
   }
 
   /// - Parameter bytes: nil for the server's own quota.

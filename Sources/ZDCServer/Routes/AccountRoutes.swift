@@ -36,9 +36,12 @@ enum AccountRoutes {
     let (core, now) = (call.core, call.now)
     try await call.write([.account(user)]) { tx in
       guard try Accounts.append(next, user: user, device: device, now: now, in: tx) else { return }
-      // Last: a link that is refused must not be in the list.
-      if next.isClosed { try core.deletions?.note([.account(user, ms: now, links: try tx.links(of: user))]) }
       if next.isNewRoot { try core.coordination.announce(.allSessionsEnded(except: device, of: user), in: tx) }
+      // Last: a link that is refused must not be in the list.
+      let deletion: Deletion =
+        next.isClosed
+        ? .account(user, ms: now, links: try tx.links(of: user)) : .link(request, of: user, by: device, ms: now)
+      try core.deletions?.note([deletion])
     }
     return Response(status: .created)
   }

@@ -34,15 +34,20 @@ enum AdminRoutes {
     let id: UserID = try call.id("userID")
     let (core, now) = (call.core, call.now)
     try await call.write([.account(id)]) { tx in
-      try Administration.suspend(id, now: now, in: tx)
+      let isNew = try Administration.suspend(id, now: now, in: tx)
       try core.coordination.announce(.allSessionsEnded(except: nil, of: id), in: tx)
+      if isNew { try core.deletions?.note([.suspension(id, ms: now, isSuspended: true)]) }
     }
     return .noContent
   }
 
   private static func resume(_ call: Call) async throws -> Response {
     let id: UserID = try call.id("userID")
-    try await call.write([.account(id)]) { try Administration.resume(id, in: $0) }
+    let (core, now) = (call.core, call.now)
+    try await call.write([.account(id)]) { tx in
+      guard try Administration.resume(id, in: tx) else { return }
+      try core.deletions?.note([.suspension(id, ms: now, isSuspended: false)])
+    }
     return .noContent
   }
 

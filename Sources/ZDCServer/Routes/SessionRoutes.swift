@@ -77,11 +77,12 @@ enum SessionRoutes {
   /// Removes the device's key and ends its sessions and streams.
   static func removeDevice(_ call: Call) async throws -> Response {
     let user = try call.user
-    let (core, device): (ServerCore, DeviceID) = (call.core, try call.id("deviceID"))
+    let (core, now, device): (ServerCore, UInt64, DeviceID) = (call.core, call.now, try call.id("deviceID"))
     try await call.write([.account(user)]) { tx in
       guard try tx.device(device, of: user) != nil else { throw ServerError(.notFound, "no such device") }
       try tx.removeDevice(device, of: user)
       try core.coordination.announce(.deviceRemoved(device, of: user), in: tx)
+      try core.deletions?.note([.device(device, of: user, ms: now)])
     }
     return .noContent
   }

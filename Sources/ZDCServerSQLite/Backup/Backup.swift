@@ -248,8 +248,8 @@ extension Backup {
     return try DataFolder.check(path: path, found: found, progress: progress)
   }
 
-  /// Runs `body` with the rows of the backup, brought to this version's form in a temporary copy.
-  package func withRows<T>(_ body: (any RowSource) async throws -> T) async throws -> T {
+  /// Runs `body` with the rows of the backup in a temporary copy, brought to this version's form. `body` may change it.
+  package func withRows<T>(_ body: (any CopyableStore) async throws -> T) async throws -> T {
     let folder = FileManager.default.temporaryDirectory.path + "/zdc-restore-\(BlobID.random().text)"
     try FileManager.default.createDirectory(
       atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
