@@ -287,6 +287,41 @@ struct SharedServerTests {
     }
   }
 
+  /// - Four new devices wait at one server, longer than a moment, and are answered at the other
+  /// => each gets its answer, and the server has asked the database twice for each, however long they wait
+  @Test func devicesThatWaitAskTheDatabaseTwice() async throws {
+    try await Self.withProxy { proxy, pair in
+      let (_, token) = try await pair.second.newAccount()
+      let ids = (0..<4).map { _ in DeviceLinkID.random() }
+      let (key, nonce) = (randomBytes(IdentityLink.encPubBytes), DeviceLinkNonce.random())
+      for id in ids {
+        let offer = DeviceLinkOffer(publicKey: key, nonce: nonce).bytes
+        _ = try await pair.second.send(.PUT, Routes.path(Routes.deviceLink, id.text), body: offer).expect(204)
+      }
+      let waiting = ids.map { id in
+        Task { try await pair.first.send(.GET, Routes.path(Routes.deviceLinkAnswer, id.text)).expect(200).bytes }
+      }
+      let query = "SELECT key, answer, nonce"
+      try await eventually { proxy.count(of: query) >= ids.count }
+      try await Task.sleep(for: .seconds(2))
+      #expect(proxy.count(of: query) == ids.count)
+      for id in ids {
+        let path = Routes.path(Routes.deviceLinkAnswer, id.text)
+        for _ in 0..<2 { _ = try await pair.second.send(.PUT, path, token: token, body: id.bytes).expect(204) }
+      }
+      for (id, answer) in zip(ids, waiting) { #expect(try await answer.value == id.bytes) }
+      #expect(proxy.count(of: query) == 2 * ids.count)
+    }
+  }
+
+  /// Runs two servers, the first of which reaches the database by way of the proxy.
+  private static func withProxy(_ body: (PostgresProxy, TestServerPair) async throws -> Void) async throws {
+    let url = try TestPostgres.shared().newDatabase()
+    try await PostgresProxy.with(url) { proxy in
+      try await TestServerPair.run(url: url, way: proxy.url) { try await body(proxy, $0) }
+    }
+  }
+
   // MARK: - Turns and claims
 
   /// - B has lost three races at one server, and A sends a commit to the other

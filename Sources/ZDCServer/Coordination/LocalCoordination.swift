@@ -8,6 +8,7 @@ package final class LocalCoordination: ServerCoordination {
   private let claims = BlobClaims()
   private let nonces = Mutex(UsedNonces())
   private let links = Mutex(DeviceLinks())
+  package let linkWaiters = LinkWaiters()
   private let listener = Mutex<(@Sendable (Announcement) -> Void)?>(nil)
 
   package init(clock: ServerClock, bounds: Configuration.Bounds) {
@@ -39,10 +40,12 @@ package final class LocalCoordination: ServerCoordination {
 
   package func answer(_ id: DeviceLinkID, with sealed: [UInt8], now: UInt64) throws {
     try links.withLock { try $0.answer(id, with: sealed, now: now) }
+    linkWaiters.wake(id)
   }
 
   package func reveal(_ nonce: DeviceLinkNonce, of id: DeviceLinkID, now: UInt64) throws {
     try links.withLock { try $0.reveal(nonce, of: id, now: now) }
+    linkWaiters.wake(id)
   }
 
   package func enter(_ zones: [ZoneID], as writer: ZoneWriter, bytes: Int) async throws {
@@ -62,6 +65,10 @@ package final class LocalCoordination: ServerCoordination {
 
   package func claimUpkeep() -> Bool { true }
 
-  package func close() { turns.close() }
+  package func close() {
+    turns.close()
+    linkWaiters.close()
+  }
+
   package func end() {}
 }

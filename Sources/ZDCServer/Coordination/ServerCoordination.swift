@@ -42,6 +42,8 @@ package protocol ServerCoordination: Sendable {
   func offer(_ offer: [UInt8], as id: DeviceLinkID, from party: String, now: UInt64) async throws
   /// Returns the offer, and the answer and the nonce so far; nil for an unknown or expired link.
   func deviceLink(_ id: DeviceLinkID, now: UInt64) async throws -> DeviceLinkRow?
+  /// The requests of this process that wait for a link. They are woken when any process receives an answer or a nonce.
+  var linkWaiters: LinkWaiters { get }
   /// Holds the answer to a link until it expires.
   ///
   /// - Throws: `notFound`; `conflict` if it has another answer.

@@ -43,21 +43,16 @@ enum DeviceLinkRoutes {
     return try await wait(call) { $0.nonce }
   }
 
-  /// Waits up to 20 seconds for what the other device sends. It polls, because another process may receive that.
-  private static func wait(
-    _ call: Call, for value: @Sendable (DeviceLinkRow) -> [UInt8]?
-  ) async throws -> Response {
-    let id: DeviceLinkID = try call.id("linkID")
-    let end = call.core.elapsed + waitMs
-    while !call.core.isStopping {
-      guard let link = try await call.core.coordination.deviceLink(id, now: call.now) else { throw unknown }
-      if let bytes = value(link) { return try .octets(bytes, for: call) }
-      guard call.core.elapsed < end else { break }
-      try await Task.sleep(for: .milliseconds(200))
+  /// Waits for what the other device sends, to this process or another one.
+  private static func wait(_ call: Call, for value: (DeviceLinkRow) -> [UInt8]?) async throws -> Response {
+    let (id, coordination): (DeviceLinkID, any ServerCoordination) = (try call.id("linkID"), call.core.coordination)
+    let bytes = try await coordination.linkWaiters.wait(for: id, upTo: longestWait) {
+      guard let link = try await coordination.deviceLink(id, now: call.now) else { throw unknown }
+      return value(link)
     }
-    return .noContent
+    return try bytes.map { try .octets($0, for: call) } ?? .noContent
   }
 
-  private static let waitMs: UInt64 = 20_000
+  private static let longestWait: Duration = .seconds(20)
   private static let unknown = ServerError(.notFound, "no such link, or it has expired")
 }

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import ZDCProtocol
 internal import ZDCServer
 
 /// An announcement of one process of a server to all of them.
@@ -6,6 +7,8 @@ enum FeedEntry: Sendable, Codable {
   case announcement(Announcement)
   /// The queue of a busy zone has changed.
   case turn(TurnChange)
+  /// A device link has an answer, or its nonce.
+  case link(DeviceLinkID)
 
   /// Returns the columns of the entry's row. Pages have their own, because text would be a third longer.
   func encoded() throws -> (entry: [UInt8], page: [UInt8]?) {

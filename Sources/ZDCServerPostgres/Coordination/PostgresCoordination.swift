@@ -15,6 +15,7 @@ package final class PostgresCoordination: ServerCoordination {
   private let turns: SharedTurns
   private let claims: SharedClaims
   private let followsDatabaseTime: Bool
+  package let linkWaiters = LinkWaiters()
   private let listener = Mutex<(@Sendable (Announcement) -> Void)?>(nil)
 
   /// Begins to follow the announcements of other processes.
@@ -52,12 +53,16 @@ package final class PostgresCoordination: ServerCoordination {
 
   package func listen(_ receive: @escaping @Sendable (Announcement) -> Void) {
     listener.withLock { $0 = receive }
-    feed.start { [turns] entry in
+    feed.start { [turns, linkWaiters] entry in
       switch entry {
       case .announcement(let announcement):
-        if case .unknown = announcement { turns.forget() }
+        if case .unknown = announcement {
+          turns.forget()
+          linkWaiters.wakeAll()
+        }
         receive(announcement)
       case .turn(let turn): turns.receive(turn)
+      case .link(let id): linkWaiters.wake(id)
       }
     }
   }
@@ -103,10 +108,12 @@ package final class PostgresCoordination: ServerCoordination {
 
   package func answer(_ id: DeviceLinkID, with sealed: [UInt8], now: UInt64) async throws {
     try await store.perform { try SharedLinks($0).answer(id, with: sealed, now: now) }
+    feed.wake()
   }
 
   package func reveal(_ nonce: DeviceLinkNonce, of id: DeviceLinkID, now: UInt64) async throws {
     try await store.perform { try SharedLinks($0).reveal(nonce, of: id, now: now) }
+    feed.wake()
   }
 
   // MARK: - Turns and claims
@@ -127,7 +134,10 @@ package final class PostgresCoordination: ServerCoordination {
   package func releaseRemoval(of blob: BlobID) async { await claims.releaseRemoval(of: blob) }
   package func claimUpkeep() async -> Bool { await claims.claimUpkeep() }
 
-  package func close() { turns.close() }
+  package func close() {
+    turns.close()
+    linkWaiters.close()
+  }
 
   package func end() async {
     await feed.end()

@@ -51,14 +51,21 @@ struct SharedLinks {
   }
 
   func answer(_ id: DeviceLinkID, with sealed: [UInt8], now: UInt64) throws {
-    db.enqueue(
-      "UPDATE device_links SET answer = $1 WHERE id = $2 AND expires_ms > $3 AND answer IS NULL", .bytes(sealed),
-      .id(id), .ms(now))
+    db.enqueue("BEGIN")
+    let isNew =
+      try db.run(
+        "UPDATE device_links SET answer = $1 WHERE id = $2 AND expires_ms > $3 AND answer IS NULL", .bytes(sealed),
+        .id(id), .ms(now)) == 1
     try DeviceLinks.checkAnswer(sealed, try link(id, now: now))
+    if isNew { try AnnouncementFeed.append(.link(id), to: db) }
   }
 
   func reveal(_ nonce: DeviceLinkNonce, of id: DeviceLinkID, now: UInt64) throws {
+    db.enqueue("BEGIN")
     try DeviceLinks.checkNonce(nonce, try link(id, now: now))
-    try db.run("UPDATE device_links SET nonce = $1 WHERE id = $2", .bytes(nonce.bytes), .id(id))
+    let isNew =
+      try db.run(
+        "UPDATE device_links SET nonce = $1 WHERE id = $2 AND nonce IS NULL", .bytes(nonce.bytes), .id(id)) == 1
+    if isNew { try AnnouncementFeed.append(.link(id), to: db) }
   }
 }

@@ -27,6 +27,9 @@ final class PostgresProxy: Sendable {
   /// Breaks the connection of the next write. Upkeep does not count.
   func breakNextWrite(_ fault: Fault) { plan.next.withLock { $0 = fault } }
 
+  /// Returns how many statements that begin with this text have passed.
+  func count(of beginning: String) -> Int { plan.passed.withLock { $0.count { $0.hasPrefix(beginning) } } }
+
   /// Whether the fault that was asked for has happened.
   var hasBroken: Bool { plan.next.withLock { $0 == nil } }
 
@@ -66,6 +69,7 @@ final class PostgresProxy: Sendable {
 
   fileprivate final class Plan: Sendable {
     let next = Mutex<Fault?>(nil)
+    let passed = Mutex<[String]>([])
   }
 
   /// What becomes of bytes that arrive at one side.
@@ -123,6 +127,7 @@ private final class Link: Sendable {
       while let sql = Self.nextStatement(&state) {
         if sql.hasPrefix("BEGIN") { state.transaction = [] }
         state.transaction.append(sql)
+        plan.passed.withLock { $0.append(sql) }
         guard sql == "COMMIT", isWrite(state.transaction), let fault = plan.next.withLock({ $0.take() }) else {
           continue
         }
