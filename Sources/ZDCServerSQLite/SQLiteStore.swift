@@ -195,6 +195,8 @@ package struct StoreOpenError: Error, CustomStringConvertible {
   package let reason: Reason
   package let path: String
 
+  var isFull: Bool { if case .full = reason { true } else { false } }
+
   package init(_ reason: Reason, path: String) {
     self.reason = reason
     self.path = path

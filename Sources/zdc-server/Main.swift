@@ -15,6 +15,8 @@ struct Command: AsyncParsableCommand {
 
   static func main() async {
     CoreDumps.disable()
+    // A file that reaches its size limit must be an error, and not kill the program.
+    signal(SIGXFSZ, SIG_IGN)
     do {
       let arguments = Array(CommandLine.arguments.dropFirst())
       await main(try ConfigurationFile.merged(arguments, environment: ProcessInfo.processInfo.environment))

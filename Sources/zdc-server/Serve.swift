@@ -141,8 +141,6 @@ struct Serve: AsyncParsableCommand {
   private func serve() async throws {
     // Only the server's own user may access the files that it writes.
     umask(0o077)
-    // A file that reaches its size limit must fail one request, not kill the server.
-    signal(SIGXFSZ, SIG_IGN)
     var settings = try settings()
     let logger = try logger()
     if let files = OpenFileLimit.raise() { settings.bounds.connections = OpenFileLimit.connections(of: files) }

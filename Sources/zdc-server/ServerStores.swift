@@ -102,6 +102,12 @@ extension Failure {
     switch error.reason {
     case .notEmpty: self.init(.cannotCreate, error.description, hint: "give an empty folder, or one with a backup")
     case .damaged: self.init(.damagedData, error.description)
+    case .missing:
+      self.init(
+        .noInput, error.description, hint: "name the folder that zdc-server backup was given, or run that again")
+    case .full:
+      self.init(
+        .cannotCreate, error.description, hint: "make room and run the command again: it continues with the content")
     case .contentMissing:
       self.init(.damageFound, error.description, hint: "run the command again; zdc-server check finds damage")
     }

@@ -143,7 +143,7 @@ import ZDCServerSQLite
   }
 
   /// - An update of a backup is killed when the new manifest has its name, and the new database has not
-  /// => the backup is the new one
+  /// => the backup is the new one, also after another run that fails
   @Test func anUpdateThatIsKilledAtItsEnd_isWhole() async throws {
     try await Self.withFolders { (backup, restored) async throws in
       try await TestServer.run { (server: TestServer) async throws in
@@ -154,6 +154,9 @@ import ZDCServerSQLite
         try await Self.backUp(backup, of: server.folder)
         try FileManager.default.moveItem(atPath: database, toPath: database + ".new")
         try TestServer.write(old, to: database)
+        // The next one ends early.
+        let next = try await ServerProcess.run(["backup", backup, "--data", restored])
+        #expect(next.status == 66)
         let run = try await ServerProcess.run(["restore", backup, "--to-data", restored])
         #expect(run.status == 0, "\(run.output)")
         try await TestServer.run(in: restored) { (server: TestServer) async throws in

@@ -38,6 +38,9 @@ package struct Backup: Sendable {
 
   /// Makes a backup, or brings an older one up to date. The server may run.
   ///
+  /// If this fails, an older backup is as it was, and the folder has no files that are not complete. Content that was
+  /// copied stays for the next run.
+  ///
   /// - Parameters:
   ///   - rows: a database elsewhere; nil for the one in the folder.
   ///   - now: the time for the manifest.
@@ -46,6 +49,18 @@ package struct Backup: Sendable {
     of folder: String, rows: (any RowSource)?, now: UInt64, progress: @escaping @Sendable (CopyProgress) throws -> Void
   ) async throws -> Manifest {
     try begin()
+    do { return try await complete(of: folder, rows, now, progress) } catch {
+      let failure = Self.isFull(error) ? BackupFailure(.full(path)) : error
+      // Without room, a file that stays would keep others from being written.
+      do { try removeUnfinished() } catch { throw failure }
+      throw failure
+    }
+  }
+
+  private func complete(
+    of folder: String, _ rows: (any RowSource)?, _ now: UInt64,
+    _ progress: @escaping @Sendable (CopyProgress) throws -> Void
+  ) async throws -> Manifest {
     if let rows { try await copy(rows, progress) } else { try snapshot(folder) }
     try settle()
     var manifest = try self.manifest(now: now)
@@ -69,16 +84,27 @@ package struct Backup: Sendable {
     } catch { throw StoreOpenError(.cannotCreate, path: path) }
     let names = try FileManager.default.contentsOfDirectory(atPath: path)
     guard names.contains("manifest.json") || names.allSatisfy(isOfFirstRun) else { throw BackupFailure(.notEmpty) }
-    // It may be the database that the manifest names. If this run fails, the folder must still have it.
-    if FileManager.default.fileExists(atPath: newDatabase) { try finishKilledRun() }
-    for suffix in ["", "-wal", "-shm", "-journal"] { try OpenFile.remove(newDatabase + suffix) }
+    try removeUnfinished()
   }
 
-  private func finishKilledRun() throws {
-    guard FileManager.default.fileExists(atPath: manifestPath) else { return }
-    // A folder whose database is none that the manifest names gets a new one.
-    do { _ = try verifiedManifest() } catch is BackupFailure {}
+  /// Whether there is no room for a file of the backup, or it may not grow.
+  private static func isFull(_ error: any Error) -> Bool {
+    if let error = error as? DatabaseError { return error.resultCode == .SQLITE_FULL }
+    return error is StorageFull || (error as? StoreOpenError)?.isFull == true
   }
+
+  private func removeUnfinished() throws {
+    // A run that ended right before its last step has left a manifest of the new database.
+    if let manifest = manifest(), try isDatabase(newDatabase, of: manifest) { try rename(newDatabase, database) }
+    for suffix in ["", "-wal", "-shm", "-journal"] { try OpenFile.remove(newDatabase + suffix) }
+    for file in [manifestPath, "\(path)/\(ContentFolder.ownerFile)"] { try OpenFile.remove(file + Self.partial) }
+    for name in try FileManager.default.contentsOfDirectory(atPath: blobs) where name.hasSuffix(Self.partial) {
+      try OpenFile.remove("\(blobs)/\(name)")
+    }
+  }
+
+  /// The end of the name of a file that is being written.
+  private static let partial = ".new"
 
   /// Whether a first run that was killed may have left the file. A data folder always has `zdc.sqlite`, too.
   private func isOfFirstRun(_ name: String) -> Bool {
@@ -93,11 +119,13 @@ package struct Backup: Sendable {
     configuration.readonly = true
     do {
       let source = try DatabaseQueue(path: folder + "/zdc.sqlite", configuration: configuration)
-      let copy = try DatabaseQueue(path: newDatabase)
-      try source.backup(to: copy)
-      try copy.close()
+      do {
+        let copy = try DatabaseQueue(path: newDatabase)
+        try source.backup(to: copy)
+        try copy.close()
+      } catch { throw StoreOpenError(error, path: newDatabase) }
       try source.close()
-    } catch { throw StoreOpenError(error, path: folder) }
+    } catch let error as StoreOpenError { throw error } catch { throw StoreOpenError(error, path: folder) }
   }
 
   private func copy(
@@ -178,12 +206,19 @@ package struct Backup: Sendable {
       throw BackupFailure(.contentMissing)
     } catch {
       // Another file system, or one without links.
-      let partial = target + ".new"
-      try OpenFile.remove(partial)
-      try FileManager.default.copyItem(atPath: source, toPath: partial)
-      try OpenFile(partial, .read).synchronize()
-      try rename(partial, target)
+      try copy(source, to: target + Self.partial)
+      try rename(target + Self.partial, target)
     }
+  }
+
+  private func copy(_ source: String, to target: String) throws {
+    try OpenFile.remove(target)
+    let (old, new) = (try OpenFile(source, .read), try OpenFile(target, .create))
+    let size = try old.size()
+    for start in stride(from: 0, to: size, by: 1 << 20) {
+      try new.write(try old.read(at: start, count: Int(min(size - start, 1 << 20))), at: start)
+    }
+    try new.synchronize()
   }
 
   private func removeOldContent() async throws {
@@ -207,11 +242,11 @@ package struct Backup: Sendable {
   }
 
   private func write(_ bytes: [UInt8], to target: String) throws {
-    try OpenFile.remove(target + ".new")
-    let file = try OpenFile(target + ".new", .create)
+    try OpenFile.remove(target + Self.partial)
+    let file = try OpenFile(target + Self.partial, .create)
     try file.write(bytes, at: 0)
     try file.synchronize()
-    try rename(target + ".new", target)
+    try rename(target + Self.partial, target)
   }
 }
 
@@ -221,16 +256,20 @@ extension Backup {
   ///
   /// - Throws: ``StoreOpenError`` if there is none; ``BackupFailure`` if the database is another one.
   package func verifiedManifest() throws -> Manifest {
-    guard let bytes = FileManager.default.contents(atPath: manifestPath) else {
-      throw StoreOpenError(.missing, path: path)
-    }
-    guard let manifest = try? JSONDecoder().decode(Manifest.self, from: bytes), manifest.version == 1 else {
-      throw BackupFailure(.damaged)
-    }
+    guard FileManager.default.fileExists(atPath: manifestPath) else { throw BackupFailure(.missing(path)) }
+    guard let manifest = manifest() else { throw BackupFailure(.damaged) }
     if try isDatabase(database, of: manifest) { return manifest }
     // A run that was killed right before its last step has left the new database under another name.
     guard try isDatabase(newDatabase, of: manifest) else { throw BackupFailure(.damaged) }
     try rename(newDatabase, database)
+    return manifest
+  }
+
+  /// Returns the manifest that is in the folder; nil if there is none that this version can read.
+  private func manifest() -> Manifest? {
+    guard let bytes = FileManager.default.contents(atPath: manifestPath),
+      let manifest = try? JSONDecoder().decode(Manifest.self, from: bytes), manifest.version == 1
+    else { return nil }
     return manifest
   }
 
@@ -267,7 +306,13 @@ extension Backup {
 
 /// Why a backup cannot be made or used.
 package struct BackupFailure: Error, CustomStringConvertible {
-  package enum Reason: Sendable { case notEmpty, damaged, contentMissing }
+  package enum Reason: Sendable {
+    case notEmpty, damaged, contentMissing
+    /// The folder has no backup, or a first run has not ended.
+    case missing(String)
+    /// There is no space left in the folder.
+    case full(String)
+  }
 
   package let reason: Reason
 
@@ -278,6 +323,9 @@ package struct BackupFailure: Error, CustomStringConvertible {
     case .notEmpty: "the folder has something other than a backup"
     case .damaged: "the database is not the one that the manifest names, or is damaged"
     case .contentMissing: "content was missing, or was removed while the backup ran"
+    case .missing(let path): "\(path) has no complete backup"
+    case .full(let path):
+      "there is no space left in \(path); the backup was not made, and an older one there is unchanged"
     }
   }
 }
