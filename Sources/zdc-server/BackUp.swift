@@ -114,8 +114,15 @@ struct Restore: AsyncParsableCommand {
       Give the list that the lost server wrote, in its data folder or at the path of serve --deletions; after several \
       servers, the list of each. The new data folder gets a list with all of them.
 
+      If the backup has no large content because that is in an object store, give the same bucket: it is used as it is.
+
       Clients notice that the server lacks what they have seen. Each user is asked once, and devices send again what was \
       lost.
+
+      EXAMPLES
+        zdc-server restore /backup/zdc --to-data /srv/zdc --deletions /safe/deletions
+        zdc-server restore /backup/zdc --to-data /srv/zdc --to-database postgres://zdc@db.example.org/zdc \\
+          --to-blobs s3://zdc-blobs@s3.example.org --deletions /safe/deletions-a --deletions /safe/deletions-b
 
       \(ExitStatus.help)
       """)
@@ -161,22 +168,30 @@ struct Restore: AsyncParsableCommand {
 
   private func restore(_ printer: CheckPrinter) async throws -> Bool {
     let backup = Backup(path: folder)
-    guard try !backup.verifiedManifest().isContentElsewhere else {
-      throw Failure(
-        .usage, "the large content of this backup is in an object store",
-        hint: "the backup is a data folder without it: copy it, and serve it with --blobs")
-    }
+    let isContentElsewhere = try backup.verifiedManifest().isContentElsewhere
     let target = StorePlace(
       data: toData, database: toDatabase ?? ProcessInfo.processInfo.environment["ZDC_TO_DATABASE"],
       blobs: BlobPlace(address: toBlobs, region: toBlobsRegion, keyFile: toBlobsKeyFile))
     let known = try await Deletions(paths: deletions)
+    if isContentElsewhere { try await keepBucket(of: backup, at: target) }
     let content = try backup.contentStore()
     // Deletions are repeated in a copy of the backup, so that every run copies the same rows.
     return try await backup.withRows { rows in
       var copy = MigrationCopy(rows: rows, blobs: content, target: target, printer: printer)
-      (copy.lists, copy.removed) = (known.paths, known.contents)
+      (copy.lists, copy.removed, copy.isContentThere) = (known.paths, known.contents, isContentElsewhere)
       copy.repeated = try await known.repeatAll(in: rows)
       return try await copy.run()
     }
+  }
+
+  /// The new server continues to use the bucket that has the backup's large content.
+  private func keepBucket(of backup: Backup, at target: StorePlace) async throws {
+    guard toBlobs != nil else {
+      throw Failure(
+        .usage, "the large content of this backup is in an object store", hint: "give the same bucket: --to-blobs")
+    }
+    let folder = try ContentFolder(path: target.data, database: target.database == nil ? .here : .elsewhere)
+    guard try folder.objectStoreOwner() == nil else { return }
+    try await folder.createObjectStoreOwner(backup.objectStoreOwner())
   }
 }

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Synchronization
+import ZDCProtocol
 import ZDCServer
 import ZDCServerSQLite
 
@@ -135,6 +136,8 @@ struct MigrationCopy {
   let printer: CheckPrinter
   /// Lists of deletions, which the target's list begins with.
   var lists: [String] = []
+  /// Whether the target is the bucket that has the large content already.
+  var isContentThere = false
   /// Large content that is not copied.
   var removed = Set<Deletion.Content>()
   /// What was repeated in the rows.
@@ -145,7 +148,7 @@ struct MigrationCopy {
   /// - Returns: whether no damage was found.
   func run() async throws -> Bool {
     let to = try await target.open(.fill)
-    try await refuseForeignContent(of: to)
+    if !isContentThere { try await refuseForeignContent(of: to) }
     let shown = ProgressLines(printer)
     let copy = StoreCopy(from: rows, to: to.metadata) { try shown.show($0) }
     let damage: [StoredDamage]
@@ -155,7 +158,8 @@ struct MigrationCopy {
       try printer.flush()
       throw Failure(.damageFound, "the source is damaged; the destination is not complete")
     }
-    let damagedBlobs = try await copyContent(to: to.blobs, shown)
+    let damagedBlobs =
+      isContentThere ? try await findMissingContent(in: to.blobs) : try await copyContent(to: to.blobs, shown)
     guard try await copy.differences().isEmpty else {
       throw Failure(
         .damagedData, "the source has changed since the copy began",
@@ -178,6 +182,32 @@ struct MigrationCopy {
       }, progress: shown.show)
     return damaged
   }
+
+  /// Names the large content that a bucket lacks.
+  ///
+  /// - Throws: ``Failure`` if it has none: it is not the bucket of this server.
+  private func findMissingContent(in bucket: any BlobStore) async throws -> Int {
+    let there = Mutex<Set<BlobID>>([])
+    try await bucket.forEachBatch { found in there.withLock { $0.formUnion(found) } }
+    var (named, missing, last) = (0, 0, BlobID?.none)
+    while true {
+      let page = try await rows.readRows { [last] in try $0.files(after: last, limit: 1_000) }
+      for file in page where file.root != nil && !removed.contains(file.id) {
+        named += 1
+        guard !there.withLock({ $0.contains(file.id) }) else { continue }
+        missing += 1
+        printer.show(CheckFinding(.missing, of: file.id))
+      }
+      guard let end = page.last else { break }
+      last = end.id
+    }
+    guard missing == 0 || missing < named else { throw Self.otherBucket }
+    return missing
+  }
+
+  private static let otherBucket = Failure(
+    .noInput, "the bucket has none of the large content that the backup names",
+    hint: "give the bucket of the lost server")
 
   private var notEmpty: Failure {
     Failure(

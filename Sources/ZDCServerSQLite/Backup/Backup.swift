@@ -301,6 +301,12 @@ extension Backup {
     return try result.get()
   }
 
+  /// Returns the ID under which the server owns objects, of a backup whose content is elsewhere.
+  package func objectStoreOwner() throws -> String {
+    guard let owner = try ContentFolder.objectStoreOwner(of: path) else { throw BackupFailure(.damaged) }
+    return owner
+  }
+
   package func contentStore() throws -> FolderBlobStore { try FolderBlobStore(folder: blobs) }
 }
 
