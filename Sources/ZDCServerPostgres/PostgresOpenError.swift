@@ -11,6 +11,8 @@ package struct PostgresOpenError: Error, CustomStringConvertible {
     case missing
     /// PostgreSQL does not answer, or refuses the user.
     case unavailable
+    /// The user may not create tables.
+    case denied
     case other
   }
 
@@ -35,6 +37,8 @@ package struct PostgresOpenError: Error, CustomStringConvertible {
       (reason, description) = (.missingLibrary, error.message)
     case let error as PostgresError where error.isUnavailable:
       (reason, description) = (.unavailable, "cannot connect to the database: \(error.message)")
+    case let error as PostgresError where error.state == "42501":
+      (reason, description) = (.denied, "cannot open the database: \(error.message)")
     default: (reason, description) = (.other, "cannot open the database: \(error)")
     }
   }

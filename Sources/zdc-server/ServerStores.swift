@@ -123,6 +123,9 @@ extension Failure {
     case .newer: (status, hint) = (.damagedData, "run the newer version of zdc-server")
     case .missing: (status, hint) = (.noInput, "check the URL; zdc-server serve creates the tables")
     case .unavailable: (status, hint) = (.unavailable, "check the URL, and that PostgreSQL accepts this user")
+    case .denied:
+      status = .noPermission
+      hint = "make the user of the URL the owner of the database: ALTER DATABASE name OWNER TO user"
     case .other: (status, hint) = (.software, nil)
     }
   }

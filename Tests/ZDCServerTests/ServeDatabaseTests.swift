@@ -82,4 +82,18 @@ import ZDCProtocol
       #expect(try await ServerProcess.run(missing + listen).status == 69)
     }
   }
+
+  /// PostgreSQL lets only the owner of a database create tables, which `createdb` alone does not make of the server's user.
+  @Test func aUserWhoMayNotCreateTablesIsRefused() async throws {
+    try await withDatabase { folder, url in
+      let role = "guest\(UInt32.random(in: 0 ... .max))"
+      let database = try PostgresConnection(url)
+      try database.run("CREATE ROLE \(role) LOGIN")
+      let guests = url.replacingOccurrences(of: "postgres@", with: "\(role)@")
+      let run = try await ServerProcess.run(
+        ["serve", "--data", folder, "--database", guests, "--listen", "127.0.0.1:0"])
+      #expect(run.status == 77)
+      try database.run("DROP ROLE \(role)")
+    }
+  }
 }
