@@ -80,10 +80,11 @@ class Cluster:
 class Postgres:
     """A database; with a standby, also a second cluster that confirms each commit and can take over."""
 
-    def __init__(self, folder, has_standby=False, volume=None):
-        """volume: a folder for the tables, apart from the log."""
+    def __init__(self, folder, has_standby=False, volume=None, log_volume=None):
+        """volume: a folder for the tables, apart from the log; log_volume: one for the primary's log."""
         self.primary, self.standby, self.volume = Cluster(folder), None, volume
-        self.primary.run("initdb", "-D", folder / "data", "-U", "postgres", "-A", "trust", "--locale=C", "-E", "UTF8")
+        log = ["-X", log_volume / "pg_wal"] if log_volume else []
+        self.primary.run("initdb", "-D", folder / "data", "-U", "postgres", "-A", "trust", "--locale=C", "-E", "UTF8", *log)
         self.primary.start()
         where = []
         if volume:
@@ -113,6 +114,22 @@ class Postgres:
         self.primary.stop()
         time.sleep(1)
         self.primary.start()
+
+    def write_until_refused(self):
+        """Begins new files of the log until there is no room for one. PostgreSQL then stops."""
+        try:
+            while True:
+                self.sql("SELECT pg_switch_wal() FROM pg_logical_emit_message(true, 'zdc', 'x')")
+        except subprocess.CalledProcessError:
+            pass
+
+    def until_ended(self, seconds):
+        """Whether the primary has ended, after waiting that long for it."""
+        try:
+            self.primary.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
 
     def fail_over(self):
         """The primary is killed and never comes back."""
@@ -280,6 +297,14 @@ class Service:
 
     def stores(self, name):
         return ["--database", self.databases[name], "--blobs", self.blobs[name]]
+
+    def status(self, name):
+        """What a server says to the question whether it is ready."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.ports[name]}/readyz", timeout=60) as answer:
+                return answer.status
+        except urllib.error.HTTPError as error:
+            return error.code
 
     @staticmethod
     def until_ready(port):
