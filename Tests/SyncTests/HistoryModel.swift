@@ -64,15 +64,17 @@ struct HistoryModel {
   }
 
   /// Returns whether the text may be gone.
-  func mayBeGone(_ token: String) -> Bool {
-    if given.contains(token) { return true }
-    let gone = Set(deleted.map(node))
+  func mayBeGone(_ token: String) -> Bool { given.contains(token) || isWritten(token, atOrBelow: deleted) }
+
+  /// Returns whether a text was written into one of the nodes, or into one that has been below one of them.
+  func isWritten(_ token: String, atOrBelow cloudIDs: Set<String>) -> Bool {
+    let tops = Set(cloudIDs.map(node))
     var above: [String: Set<String>] = [:]
     for (child, parents) in parents { above[node(child), default: []].formUnion(parents.map(node)) }
     var seen: Set<String> = []
     var next = (nodes[token] ?? []).map(node)
     while let name = next.popLast() {
-      if gone.contains(name) { return true }
+      if tops.contains(name) { return true }
       if seen.insert(name).inserted { next += above[name] ?? [] }
     }
     return false

@@ -12,7 +12,12 @@ struct PeopleAccessCheck {
   let access: AccessModel
   let rights: RightsModel
 
-  private var texts: [String: WrittenText] { model.texts }
+  private let texts: [String: WrittenText]
+
+  init(people: [[TestDevice]], model: PeopleModel, access: AccessModel, rights: RightsModel) {
+    (self.people, self.model, self.access, self.rights) = (people, model, access, rights)
+    texts = model.textsWithAllOwners()
+  }
 
   func run() async throws {
     try await checkNodes()

@@ -9,6 +9,7 @@ struct PeopleModel {
   /// For each owner, the people whose access may have ended or been narrowed.
   private(set) var restricted: [Int: Set<Int>] = [:]
   private(set) var messages = MessageModel()
+  private var moves: [(cloudIDs: Set<String>, owner: Int)] = []
 
   /// Records that a person's access to an owner's branches may have ended or been narrowed.
   mutating func restrict(_ person: Int, by owner: Int) { restricted[owner, default: []].insert(person) }
@@ -25,7 +26,19 @@ struct PeopleModel {
 
   /// Records that nodes were moved into an owner's tree.
   mutating func moved(_ cloudIDs: Set<String>, to owner: Int) {
+    moves.append((cloudIDs, owner))
     for token in nodes.tokens where nodes.isWritten(token, into: cloudIDs) { texts[token]?.owners.insert(owner) }
+  }
+
+  /// Returns the texts, each with all owners of the trees that it came to with a node above its own. The device that moved
+  /// that node need not have known the text.
+  func textsWithAllOwners() -> [String: WrittenText] {
+    var texts = texts
+    for (token, text) in texts {
+      let owners = moves.filter { nodes.isWritten(token, atOrBelow: $0.cloudIDs) }.map(\.owner)
+      texts[token]?.owners = text.owners.union(owners)
+    }
+    return texts
   }
 
   mutating func deleted(_ cloudIDs: [String], texts: [String]) { nodes.delete(cloudIDs, texts: texts) }
