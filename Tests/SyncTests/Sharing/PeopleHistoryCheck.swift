@@ -37,12 +37,16 @@ struct PeopleHistoryCheck {
     }
   }
 
-  /// The paths that an owner's device has for the nodes that are shown at grafts.
+  /// The paths that an owner's device has for the nodes of their own tree that are shown at grafts. The device may have
+  /// grafted the same branches of somebody else, and show other branches in them elsewhere.
   private func originals(
     of grafts: [String], on device: TestDevice, in owner: TestDevice
   ) async throws -> [String: String] {
     var paths: [String: String] = [:]
-    for path in try await owner.paths(below: "") { paths[try await owner.cloudID(path)] = path }
+    for path in try await owner.paths(below: "") {
+      let node = try await owner.node(path)
+      if node.anchor == nil { paths[node.cloudID] = path }
+    }
     var found: [String: String] = [:]
     for graft in grafts { found[graft] = paths[try await device.cloudID(graft)] }
     return found
