@@ -56,7 +56,7 @@ extension ExportRun {
       cutsInRow = 0
     } catch { try noteFailure(error, download.node, cutsBefore: download.cutsBefore) }
     advance()
-    try await storeRecordsIfMany()
+    try await records.storeIfMany()
   }
 }
 

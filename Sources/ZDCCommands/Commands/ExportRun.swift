@@ -26,11 +26,7 @@ final class ExportRun {
   /// The indices of the nodes that are being fetched.
   private var indexByUUID: [String: ExportPlan.Index] = [:]
   var report = GetCommand.Report()
-  private var records: [(uuid: String, record: FileRecord)] = []
-  /// Stored when the folders have their modes and times. Otherwise `put` would send those of an unfinished export.
-  private var folderRecords: [(place: [String], uuid: String, record: FileRecord)] = []
-  /// The size of the files that ``records`` describes.
-  private var unrecordedBytes: UInt64 = 0
+  let records: ExportRecords
   /// Folders in whose place something else is, and all folders below them. Nothing is written there.
   private var blocked: Set<ExportPlan.Index> = []
   /// Nodes whose paths are not in the report yet.
@@ -53,6 +49,7 @@ final class ExportRun {
     let root = try ExportFolder.open(place.folder)
     isOfTrunk = path.isTrunk
     tree = ExportTree(root: root)
+    records = ExportRecords(opened: opened, user: user, tree: tree)
     staging = try StagingFolder(in: root)
     let top = Self.top(place, policy)
     plan = try await opened.exportPlan(user, path, top: top, policy: policy, foldsCase: staging.foldsCase())
@@ -72,20 +69,16 @@ final class ExportRun {
       // Without room, the next attempt needs it.
       if ErrorReport(error).code != "diskFull" { staging.keepDownloads() }
       staging.remove()
-      restoreFoldersAfterFailure()
-      await storeRecordsAfterFailure()
+      await records.storeAfterFailure()
       try await nameNodes()
       throw error
     }
     try await nameNodes()
     if !report.failed.isEmpty { staging.keepDownloads() }
     staging.remove()
-    let unrestored = tree.restoreFolders()
-    for (place, error) in unrestored {
+    for (place, error) in try await records.finish() {
       report.failed.append(.init(path: place.joined(separator: "/"), code: error.code, message: error.message))
     }
-    addFolderRecords(except: unrestored.map(\.place))
-    try await storeRecords()
     return report
   }
 
@@ -105,7 +98,7 @@ final class ExportRun {
       let window = large[start..<min(start + ExportWindow.size, large.count)]
       try await fetchLarge(try await opened.exportEntries(user, plan, window))
     }
-    try await storeRecords()
+    try await records.store()
   }
 
   private static func isLarge(_ node: ZDCNode) -> Bool {
@@ -246,7 +239,7 @@ final class ExportRun {
       } catch { try noteFailure(error, download.node) }
       fetched.insert(download.node.uuid)
       advance()
-      try await storeRecordsIfMany()
+      try await records.storeIfMany()
     }
   }
 
@@ -336,7 +329,7 @@ final class ExportRun {
     try makeFolder(index, metadata)
     guard let info = node.cloudDataInfo else { return }
     let record = FileRecord(metadata.withoutSpecialBits, size: 0, eTag: info.eTag)
-    folderRecords.append((plan.place(index), node.uuid, record))
+    records.addFolder(node.uuid, record, at: plan.place(index))
   }
 
   /// Records the file as it is on this disk: special bits are not restored, and the file system may round times.
@@ -348,61 +341,6 @@ final class ExportRun {
     var record = FileRecord(
       metadata, size: info.dataSize, source: AbsolutePath.of(folder.path(of: name)), eTag: info.eTag, isCopy: true)
     record.stamp = facts.stamp
-    records.append((node.uuid, record))
-    unrecordedBytes += info.dataSize
-  }
-
-  func storeRecordsIfMany() async throws {
-    if records.count >= 1_000 || unrecordedBytes >= 64 << 20 { try await storeRecords() }
-  }
-
-  /// Stores the records, so that `put` and the next `get` recognize the files.
-  private func storeRecords() async throws {
-    let due = records
-    (records, unrecordedBytes) = ([], 0)
-    try await store(due)
-  }
-
-  /// Stores records of what is on the disk for good. Otherwise, after a power failure, `put` would send an empty file as a
-  /// change, and `get` would not fetch it again.
-  private func store(_ records: [(uuid: String, record: FileRecord)]) async throws {
-    guard !records.isEmpty else { return }
-    try tree.flush()
-    try await opened.store(records, user)
-  }
-
-  private func addFolderRecords(except unrestored: [[String]]) {
-    let unrestored = Set(unrestored)
-    records += folderRecords.filter { !unrestored.contains($0.place) }.map { ($0.uuid, $0.record) }
-    folderRecords = []
-  }
-
-  /// Restores the folders that are known by now, so that `put` does not send their unfinished modes and times. Those in
-  /// which the next run could not write stay as they are.
-  private func restoreFoldersAfterFailure() {
-    func isWritable(_ mode: UInt16) -> Bool { mode & 0o300 == 0o300 }
-    let unrestored = tree.restoreFolders { isWritable($0.mode) }.map(\.place)
-    addFolderRecords(except: unrestored + folderRecords.filter { !isWritable($0.record.mode) }.map(\.place))
-  }
-
-  /// Stores the records of files that were written before the export failed or was cancelled.
-  private func storeRecordsAfterFailure() async {
-    let due = records
-    records = []
-    // Without a record, the next run compares the file with the tree's.
-    do { try tree.flush() } catch { return }
-    // A cancelled task cannot write to the database, hence another one. An error here must not hide the first one: the
-    // next run compares files without a record with the tree's.
-    _ = try? await Task { [opened, user] in try await opened.store(due, user) }.value
-  }
-}
-
-extension OpenProfile {
-  fileprivate func store(_ records: [(uuid: String, record: FileRecord)], _ user: String) async throws {
-    guard !records.isEmpty else { return }
-    try await connection.write { [self] transaction in
-      let cloud = try cloud(transaction, user)
-      for (uuid, record) in records { try cloud.store(record, uuid) }
-    }
+    records.add(node.uuid, record)
   }
 }
