@@ -106,8 +106,9 @@ extension ZDCSyncManager {
 
   /// Deletes the pending messages of a user. Messages already in the inbox stay.
   ///
-  /// Later messages of the user are requests again. To decline messages of a known user under a compromised key changes
-  /// nothing about later ones.
+  /// Later messages of the user are requests again. Once they are accepted, devices may report the declined ones as
+  /// missing (`messageGap`). To decline messages of a known user under a compromised key changes nothing about later
+  /// ones.
   ///
   /// ```swift
   /// try await session.syncManager.declineMessages(fromUserID: senderID, forLocalUserID: user.uuid)

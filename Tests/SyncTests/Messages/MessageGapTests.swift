@@ -197,6 +197,30 @@ struct MessageGapTests {
     }
   }
 
+  /// - the recipient declines a message that waits, and accepts the sender later
+  /// => its number is missing when the next message comes, on each device
+  @Test func aDeclinedMessageIsAGap() async throws {
+    try await TestWorld.run { world in
+      let pair = try await Pair(world)
+      let tablet = try await world.device("bob's tablet", account: "bob")
+      try await tablet.sync()
+      try await pair.alice.send("declined", to: pair.bob)
+      try await pair.alice.sync()
+      try await pair.bob.syncManager.declineMessages(
+        fromUserID: pair.alice.localUserID, isBlocking: true, forLocalUserID: pair.bob.localUserID)
+      try await pair.bob.acceptMessages(of: pair.alice)
+      try await pair.alice.send("later", to: pair.bob)
+      try await pair.alice.sync()
+      for device in [pair.bob, tablet] {
+        world.expectsSecurityErrors(["messageGap"], on: device)
+        try await device.sync()
+        #expect(try await device.messages(from: pair.alice) == ["alice: later"])
+        let found = try await Self.gaps(device)
+        #expect(found.map(\.user) == [try pair.alice.localUserID] && found.map(\.times) == [1])
+      }
+    }
+  }
+
   /// The versions of profiles are no numbers of messages.
   @Test func profilesLeaveNoGap() async throws {
     try await TestWorld.run { world in

@@ -112,7 +112,13 @@ struct PeopleHistory {
     }
     try await PeopleHistoryCheck(people: people.devicesByPerson, model: model).run()
     try await accessCheck().run()
-    try await PeopleMessageCheck(people: people.devicesByPerson, model: model, early: early.texts).run()
+    let messages = PeopleMessageCheck(people: people.devicesByPerson, model: model, early: early.texts)
+    try await messages.run()
+    for (person, devices) in people.devicesByPerson.enumerated() {
+      for device in devices {
+        world.expectsSecurityErrors(try await messages.explainedGaps(on: device, of: person), on: device)
+      }
+    }
   }
 
   private func accessCheck() throws -> PeopleAccessCheck {

@@ -13,7 +13,8 @@ import ZeroDarkCloudTesting
 /// => All devices of a person, a new one included, show the same tree and the same messages. Every graft shows what its owner
 /// sees, and a person without access has no node of it. Every text is there unless a person deleted it, a merge journal
 /// says what replaced it, or its writer lost access before sending it. The access lists decide who has a text.
-/// Every message arrives once, unless it is burned, deleted or declined, and a burned one is gone.
+/// Every message arrives once, unless it is burned, deleted or declined, and a burned one is gone. A gap is
+/// reported only where a message was declined.
 ///
 /// `ZDC_PEOPLE_HISTORIES` is the number of histories, and `ZDC_SEED` the first seed. A failure names its seed, and
 /// `ZDC_PEOPLE_HISTORY` is the only seed to run.

@@ -38,6 +38,18 @@ struct PeopleMessageCheck {
     }
   }
 
+  /// The gaps that a device reports because its user has declined messages of the same sender: their numbers are
+  /// missing when a later message comes (PROTOCOL 3.11, "Gaps").
+  func explainedGaps(on device: TestDevice, of person: Int) async throws -> [String] {
+    var senders: Set<String> = []
+    for message in messages where message.declinedBy.contains(person) {
+      guard try await device.messageCalls("new \(message.received)") == 0 else { continue }
+      senders.insert(try people[message.sender][0].localUserID)
+    }
+    let errors = try await device.syncManager.securityEvents(localUserID: try device.localUserID).map(\.error)
+    return errors.filter { $0.code == .messageGap && senders.contains($0.user?.text ?? "") }.map(\.code.rawValue)
+  }
+
   private func fault(of message: SentMessage, _ person: Int, _ found: ArrivedMessage?) -> String? {
     let isDeleted = message.deletedBy.contains(person)
     guard let found else {
