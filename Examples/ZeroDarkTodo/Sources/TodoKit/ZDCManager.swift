@@ -273,25 +273,40 @@ extension Account {
     try await edit(taskID) { $0.rank = rank }
   }
 
-  /// Moves a task to the end of another list. Its photo and its queued changes move with it, and it can still be undone.
+  /// Moves a task to the end of another list. Its photo moves with it.
   ///
-  /// Each of the lists may belong to another user, or be shared with other people. The framework then copies the node in the
-  /// cloud; on the user's devices it keeps its id. It moves such a node again only after the first move has reached the cloud.
-  /// Until then, the app makes a new task and deletes this one, and downloads its photo for that.
+  /// If one of the two lists is shared, the task is copied and deleted, and its photo is downloaded first. The framework can
+  /// move nodes between shared branches, but the task's new rank would be uploaded at the same time, and of two contents of
+  /// a node that is on its way, one is lost.
   ///
-  /// - Throws: `nodeNotFound` if the task or the list does not exist; `notAllowed` if the user may not edit both lists; for a
-  ///   new task also the errors of a download.
+  /// - Throws: `nodeNotFound` if the task or the list does not exist; for a copy also the errors of a download.
   public func moveTask(_ taskID: String, toList listID: String) async throws {
-    do {
-      try await tree.write { transaction, cloud in try transaction.moveTask(taskID, toList: listID, cloud) }
-    } catch let error as ZDCCloudError where error.code == .invalidParameter {
-      try await copyTask(taskID, toList: listID)
+    let isCopied = try await tree.read { _, cloud in
+      let listIDs = [try cloud.task(taskID).listID, listID]
+      return Set(listIDs).count == 2 && cloud.sharedTreeRoots().contains { listIDs.contains($0.uuid) }
+    }
+    if isCopied { return try await copyTask(taskID, toList: listID) }
+    try await tree.write { transaction, cloud in
+      let node = try cloud.existingNode(taskID)
+      var task = try cloud.task(taskID)
+      guard cloud.linkedObject(forNodeID: listID) is List, let path = cloud.path(forNodeID: listID) else {
+        throw ZDCError(.nodeNotFound)
+      }
+      guard task.listID != listID else { return }
+      try cloud.moveNode(node, to: path.appendingComponent(node.name ?? UUID().uuidString))
+      let oldListID = task.listID
+      task.listID = listID
+      task.rank = Rank.between(try cloud.tasks(of: listID).last { $0.id != taskID }?.task.rank, nil)
+      let changeset = try task.changeset()
+      try transaction.store(task, taskID, cloud, changeset: changeset)
+      try transaction.count(oldListID, cloud, uploads: true)
     }
   }
 
   private func copyTask(_ taskID: String, toList listID: String) async throws {
     let (photo, thumbnail) = (try await photos.data(of: taskID), try await photos.thumbnail(of: taskID))
     try await tree.write { transaction, cloud in
+      guard cloud.linkedObject(forNodeID: listID) is List else { throw ZDCError(.nodeNotFound) }
       let copies = try transaction.add([try cloud.task(taskID)], to: listID, cloud)
       if let photo { for copy in copies { try attach(photo, thumbnail, to: copy, cloud) } }
       try transaction.deleteTask(taskID, cloud)
@@ -387,22 +402,6 @@ extension ZDCReadWriteTransaction {
     }
     try count(listID, cloud, uploads: true)
     return ids
-  }
-
-  fileprivate func moveTask(_ taskID: String, toList listID: String, _ cloud: ZDCCloudTransaction) throws {
-    let node = try cloud.existingNode(taskID)
-    var task = try cloud.task(taskID)
-    guard cloud.linkedObject(forNodeID: listID) is List, let path = cloud.path(forNodeID: listID) else {
-      throw ZDCError(.nodeNotFound)
-    }
-    guard task.listID != listID else { return }
-    try cloud.moveNode(node, to: path.appendingComponent(node.name ?? UUID().uuidString))
-    let oldListID = task.listID
-    task.listID = listID
-    task.rank = Rank.between(try cloud.tasks(of: listID).last { $0.id != taskID }?.task.rank, nil)
-    let changeset = try task.changeset()
-    try store(task, taskID, cloud, changeset: changeset)
-    try count(oldListID, cloud, uploads: true)
   }
 
   func deleteList(_ listID: String, _ cloud: ZDCCloudTransaction) throws {
@@ -593,8 +592,7 @@ extension ZDCManager {
     }
   }
 
-  /// Another device renamed a list or moved a task, or this device's move of a task was dropped, because the other list is
-  /// gone or another device has moved the task elsewhere. A renamed list needs no work: its title is its node's name.
+  /// Another device renamed a list or moved a task. A renamed list needs no work: its title is its node's name.
   public func didDiscoverMovedNode(
     _ node: ZDCNode, from oldPath: ZDCTreesystemPath, to newPath: ZDCTreesystemPath,
     transaction: ZDCReadWriteTransaction
@@ -603,12 +601,6 @@ extension ZDCManager {
     guard var task = cloud.linkedObject(forNodeID: node.uuid) as? Task, let listID = node.parentID else { return }
     task.listID = listID
     transaction.setObject(task, forKey: node.uuid, inCollection: Task.collection)
-    guard cloud.mergeJournal(forNodeID: node.uuid).contains(where: { $0.kind == .moveDropped }) else { return }
-    // The numbers that this device has given both lists are wrong.
-    for list in [oldPath, newPath].compactMap({ $0.parent().flatMap(cloud.node(path:)) }) {
-      cloud.setTag(true, forNodeID: list.uuid, withIdentifier: "count")
-      try transaction.countWhenComplete(list.uuid, cloud)
-    }
   }
 
   /// Another device deleted a node with everything below it, or the user has left or lost a list of another user. The
