@@ -98,7 +98,7 @@ struct Deletions {
   }
 }
 
-/// What a restore has repeated that came after the backup.
+/// The later changes that a restore has repeated in a backup.
 struct RepeatedDeletions: Encodable {
   var closedAccounts = 0
   /// Links that were appended to chains: new words, keys and handles.

@@ -38,7 +38,7 @@ struct PeopleHistoryCheck {
   }
 
   /// The paths that an owner's device has for the nodes of their own tree that are shown at grafts. The device may have
-  /// grafted the same branches of somebody else, and show other branches in them elsewhere.
+  /// grafted the same branches of another person, and show other branches in them elsewhere.
   private func originals(
     of grafts: [String], on device: TestDevice, in owner: TestDevice
   ) async throws -> [String: String] {

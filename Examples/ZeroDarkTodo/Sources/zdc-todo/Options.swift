@@ -91,7 +91,7 @@ struct Options: ParsableArguments {
     }
   }
 
-  /// A frozen tree is the account's own one, or a shared list. The others go on.
+  /// A frozen tree is the account's own one, or a shared list. The others are still synced.
   private static func frozen(_ state: ZDCSyncState) -> String {
     let count = state.frozenZones.count
     return
