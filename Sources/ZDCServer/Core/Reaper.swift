@@ -6,7 +6,8 @@ internal import ZDCProtocol
 struct Reaper {
   let core: ServerCore
 
-  /// Runs a collection once an hour, and a tidy-up a few seconds after the last write.
+  /// Runs a collection once an hour, and a tidy-up a few seconds after the last write. The first collection comes a minute
+  /// after the start: a server that has just started serves its clients first.
   func run() async {
     var lastWrites: UInt64 = 0
     var tidied: UInt64 = 0
@@ -20,7 +21,7 @@ struct Reaper {
       lastWrites = writes
       ticks += 1
       if core.takeClosing() { await attempt("remove closed zones") { try await removeClosedNodes() } }
-      if ticks % 720 == 1, await core.coordination.claimUpkeep() { await attempt("collect") { try await collect() } }
+      if ticks % 720 == 12, await core.coordination.claimUpkeep() { await attempt("collect") { try await collect() } }
     }
   }
 
