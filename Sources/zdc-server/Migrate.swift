@@ -140,7 +140,7 @@ struct MigrationCopy {
   var isContentThere = false
   /// Large content that is not copied.
   var removed = Set<Deletion.Content>()
-  /// What was repeated in the rows.
+  /// The later changes that were repeated in the rows.
   var repeated = RepeatedDeletions()
 
   /// Everything is in the target before it is one that a server can use. A run that was stopped can be repeated.

@@ -284,7 +284,7 @@ struct NodeVersionTests {
 
   // MARK: Several restorations
 
-  /// What happens to the request with the first restoration.
+  /// How the request with the first restoration ends.
   enum FirstRequest: CaseIterable, Sendable {
     /// Nothing: it was not made yet.
     case isQueued
