@@ -42,7 +42,8 @@ struct LostAccess {
       if let conflict { try announce(conflict, root) }
       // The app may have deleted it in that call.
       guard try transaction.nodes.node(id: root.id) != nil else { return }
-      try end(root)
+      // Whoever leaves a branch leaves those inside of it as well. Their logs may be read later.
+      try end(root, with: conflict == nil ? innerBranches(of: root) : [])
       guard let pointer = try transaction.nodes.node(id: pointer.id) else { return }
       try GraftChange(transaction, localUser: session.localUser, user: session.user).delete(pointer)
     }
@@ -62,10 +63,14 @@ struct LostAccess {
     }
   }
 
-  private func end(_ top: NodeRow) throws {
+  private func end(_ top: NodeRow, with inner: [NodeRow] = []) throws {
     if isEnd, try KeptNodes(lost: self).keep(top) { return }
     try journal(top)
-    try removal.delete(top)
+    try removal.delete(top, with: inner)
+  }
+
+  private func innerBranches(of root: NodeRow) throws -> [NodeRow] {
+    try transaction.mounts.zones(below: root.id).compactMap(transaction.nodes.root)
   }
 
   var removal: RemoteRemoval {

@@ -197,8 +197,10 @@ struct RemoteRemoval {
   }
 
   /// Deletes a branch here, and notifies the app.
-  package func delete(_ row: NodeRow) throws {
-    let grafts = try isByAnotherMember() ? [] : transaction.grafts.roots(below: row)
+  ///
+  /// - Parameter inner: The roots of other branches that end with it.
+  package func delete(_ row: NodeRow, with inner: [NodeRow] = []) throws {
+    let grafts = try (isByAnotherMember() ? [] : transaction.grafts.roots(below: row)) + inner
     let branches = try mountedBranches(below: row, except: grafts)
     let isPointer = try transaction.mounts.zone(at: row.id) != nil
     let node = try session.node(row, in: transaction)
