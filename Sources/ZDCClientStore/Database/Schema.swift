@@ -55,6 +55,7 @@ package enum FrameworkSchema {
     migrator.registerMigration("zdc.expectedHeads") { db in try db.execute(sql: expectedHeadsByZone) }
     migrator.registerMigration("zdc.retirements") { db in try db.execute(sql: "DROP TABLE zdc_key_retirement") }
     migrator.registerMigration("zdc.userNumbers") { db in try db.execute(sql: userNumbers) }
+    migrator.registerMigration("zdc.dueDeliveries") { db in try db.execute(sql: dueDeliveries) }
   }
 
   /// The verified log, one hash per commit. It shows where a server's log diverges, and whether this device made the

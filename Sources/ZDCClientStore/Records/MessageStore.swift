@@ -1,6 +1,7 @@
 internal import Foundation
 package import GRDB
 package import ZDCProtocol
+internal import ZDCSupport
 
 /// A message on its way to one recipient: sealed, and not answered yet.
 package struct StoredEnvelope: Sendable, Hashable {
@@ -28,40 +29,45 @@ package struct MessageStore {
 
   // MARK: Deliveries
 
-  /// The deliveries of an outbox, in queue order.
-  package func deliveries(zone: Int64) throws -> [OperationRow] {
-    try operations.fetchAll("WHERE zone = ? AND kind = 7 ORDER BY id", [zone])
+  /// Returns deliveries of an outbox that may go now, in queue order.
+  ///
+  /// - Parameter limit: The maximum number. Deliveries that were never paused precede others.
+  package func due(zone: Int64, nowMs: UInt64, limit: Int) throws -> [OperationRow] {
+    func due(_ pause: String, _ bound: UInt64, _ limit: Int) throws -> [OperationRow] {
+      try operations.fetchAll(
+        "WHERE zone = ? AND \(FrameworkSchema.dueDelivery) AND \(pause) ORDER BY notBeforeMs, id LIMIT ?",
+        [zone, bound.stored, limit])
+    }
+    let ready = try due("notBeforeMs <= ?", nowMs, limit)
+    // A pause longer than the maximum was set before the clock was moved back.
+    let excessive = try due("notBeforeMs > ?", nowMs + Backoff.longestPauseMs, limit - ready.count)
+    return (ready + excessive).sorted { $0.id < $1.id }
   }
 
-  /// The open dependencies of these deliveries.
-  package func dependencies(zone: Int64) throws -> [Int64: [Int64]] {
-    var found: [Int64: [Int64]] = [:]
-    let query = """
-      SELECT o.id, d.dependsOn FROM zdc_operation o CROSS JOIN zdc_dependency d ON d.operation = o.id
-      WHERE o.zone = ? AND o.kind = 7 AND EXISTS (SELECT 1 FROM zdc_operation t WHERE t.id = d.dependsOn)
-      ORDER BY o.id, d.dependsOn
-      """
-    try db.forEachRow(query, [zone]) { found[$0[0], default: []].append($0[1]) }
-    return found
+  /// Whether the outcome of a delivery is unknown.
+  package func hasUnanswered(zone: Int64) throws -> Bool { try !unanswered(zone: zone, limit: 1).isEmpty }
+
+  private func unanswered(zone: Int64, limit: Int = .max) throws -> [Int64] {
+    let statement = try db.cachedStatement(
+      sql: "SELECT id FROM zdc_operation WHERE zone = ? AND kind = 7 AND state = 2 ORDER BY id LIMIT ?")
+    return try Int64.fetchAll(statement, arguments: [zone, limit])
   }
 
   /// The envelopes of an outbox whose answer is unknown, and those of these operations, in queue order. Those that do
   /// not fit into `count` and `bytes` are not decoded.
   package func envelopes(zone: Int64, orOf due: Set<Int64>, count: Int, bytes: Int) throws -> [StoredEnvelope] {
-    let query = """
-      SELECT e.operation, o.state, length(e.bytes), e.recipient, e.seq, e.bytes FROM zdc_operation o
-      CROSS JOIN zdc_envelope e ON e.operation = o.id WHERE o.zone = ? AND o.kind = 7 ORDER BY o.id
-      """
     var found: [StoredEnvelope] = []
     var room = bytes
-    let rows = try RawRow.fetchCursor(db.cachedStatement(sql: query), arguments: [zone])
-    while found.count < count, let row = try rows.next() {
-      guard row[1] == OperationRow.State.inFlight.rawValue || due.contains(row[0]) else { continue }
-      room -= row[2]
-      guard room >= 0 else { break }
-      found.append(
-        StoredEnvelope(
-          operation: row[0], recipient: try UserID(row, 3), seq: row.unsigned(4) ?? 0, bytes: try row.requiredBytes(5)))
+    for operation in try due.union(unanswered(zone: zone)).sorted() where found.count < count && room >= 0 {
+      let query = "SELECT length(bytes), recipient, seq, bytes FROM zdc_envelope WHERE operation = ?"
+      let envelope = try db.firstRow(query, [operation]) { row -> StoredEnvelope? in
+        room -= row[0]
+        guard room >= 0 else { return nil }
+        return StoredEnvelope(
+          operation: operation, recipient: try UserID(row, 1), seq: row.unsigned(2) ?? 0,
+          bytes: try row.requiredBytes(3))
+      }
+      if let envelope = envelope ?? nil { found.append(envelope) }
     }
     return found
   }
@@ -102,15 +108,14 @@ package struct MessageStore {
         """, arguments: [localUser, tree, user.data, seq.stored])
   }
 
-  /// Returns the highest number of the sealed messages of an outbox to each user. Profiles and burns have none.
-  package func sealedSeqs(zone: Int64) throws -> [UserID: UInt64] {
+  /// Returns the highest number of the sealed messages of an outbox to a user; 0 if there is none. Profiles and burns have
+  /// none.
+  package func sealedSeq(to user: UserID, zone: Int64) throws -> UInt64 {
     let query = """
-      SELECT e.recipient, MAX(e.seq) FROM zdc_operation o CROSS JOIN zdc_envelope e ON e.operation = o.id
-      WHERE o.zone = ? AND o.kind = 7 AND o.node IS NOT NULL GROUP BY e.recipient
+      SELECT e.seq FROM zdc_envelope e CROSS JOIN zdc_operation o ON o.id = e.operation
+      WHERE e.recipient = ? AND o.zone = ? AND o.kind = 7 AND o.node IS NOT NULL ORDER BY e.seq DESC LIMIT 1
       """
-    var highest: [UserID: UInt64] = [:]
-    try db.forEachRow(query, [zone]) { highest[try UserID($0, 0)] = $0.unsigned(1) ?? 0 }
-    return highest
+    return try db.firstRow(query, [user.data, zone]) { $0.unsigned(0) ?? 0 } ?? 0
   }
 
   /// Remembers whether messages of a user are taken over.

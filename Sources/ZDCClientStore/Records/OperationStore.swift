@@ -66,6 +66,11 @@ package final class OperationStore: TransactionCache {
       """, [zone, nodeID.data])
   }
 
+  /// Returns the first change of a node's record that was queued after an operation and is not sent yet.
+  package func pendingModify(node: Int64, after id: Int64) throws -> OperationRow? {
+    try fetchAll("WHERE node = ? AND id > ? AND kind = 3 AND state = 0 ORDER BY id LIMIT 1", [node, id]).first
+  }
+
   package func deletes(zone: Int64) throws -> [OperationRow] {
     try fetchAll("WHERE zone = ? AND kind = \(OperationRow.Kind.delete.rawValue) ORDER BY id", [zone])
   }

@@ -127,10 +127,10 @@ struct MessageSender: Sendable {
 
   /// Numbers, signs, seals and stores the messages, without those that the app has deleted since.
   private func seal(_ letters: [Letter]) async throws -> [StoredEnvelope] {
-    try await session.database.asyncReadWrite { [session, zone] transaction in
+    try await session.database.asyncReadWrite { [session] transaction in
       let device = try transaction.sendingDevice(session.localUserID)
       let heads = try NamedHeads(session: session, transaction: transaction)
-      var sealed = try transaction.messages.sealedSeqs(zone: zone)
+      var sealed: [UserID: UInt64] = [:]
       var envelopes: [StoredEnvelope] = []
       for letter in letters {
         guard var row = try transaction.operations.operation(id: letter.operation.id), row.state == .pending else {
@@ -157,7 +157,7 @@ struct MessageSender: Sendable {
   /// A message that another device may have delivered gets no number of its own: a recipient who has it already would
   /// never see that one, and report a gap.
   ///
-  /// - Parameter sealed: The highest numbers of the messages that are not finished.
+  /// - Parameter sealed: The highest numbers of the messages that are not finished, by users to whom some are sealed now.
   private func number(
     _ letter: Letter, _ sealed: inout [UserID: UInt64], _ transaction: ZDCReadWriteTransaction
   ) throws -> UInt64 {
@@ -167,7 +167,9 @@ struct MessageSender: Sendable {
       try transaction.profiles.setSent(version, to: user, localUser: localUser, tree: tree)
       return version
     }
-    let last = max(try transaction.messages.sentSeq(to: user, localUser: localUser, tree: tree), sealed[user] ?? 0)
+    let unfinished = try sealed[user] ?? transaction.messages.sealedSeq(to: user, zone: zone)
+    sealed[user] = unfinished
+    let last = max(try transaction.messages.sentSeq(to: user, localUser: localUser, tree: tree), unfinished)
     guard !letter.operation.isTakenOver else { return max(last, 1) }
     sealed[user] = last + 1
     return last + 1

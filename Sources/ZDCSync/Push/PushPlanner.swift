@@ -7,6 +7,8 @@ internal import ZDCProtocol
 struct PushPlanner: Sendable {
   /// The number of queued operations that a commit considers: enough for a thousand nodes with several operations each.
   package static let window = 4_000
+  /// The number of deliveries that a request considers: enough for priorities to matter.
+  static let deliveryWindow = 4 * Limits.envelopesPerRequest
   /// The largest window, used when every operation in smaller windows waits. It bounds the rows in memory.
   static let widestWindow = 16 * window
   /// The number of pending uploads above which they hold up the rest of the queue, because each runs in its own task.
@@ -148,12 +150,11 @@ struct PushPlanner: Sendable {
   /// Returns the deliveries of an outbox that may be sent.
   private func planDeliveries(_ row: ZoneRow, _ transaction: ZDCReadTransaction) throws -> [OperationRow]? {
     guard row.trunk == .outbox, row.owner == nil else { return nil }
-    let deliveries = try transaction.messages.deliveries(zone: row.id)
-    let plan = PushPlan(
-      operations: deliveries, dependencies: try transaction.messages.dependencies(zone: row.id), nowMs: session.now(),
-      limit: .max)
-    let isUnanswered = deliveries.contains { $0.state == .inFlight }
-    return plan.deliveries.isEmpty && !isUnanswered ? nil : plan.deliveries
+    let messages = transaction.messages
+    let now = session.now()
+    let due = try messages.due(zone: row.id, nowMs: now, limit: Self.deliveryWindow)
+    let plan = PushPlan(operations: due, dependencies: [:], nowMs: now, limit: .max)
+    return try plan.deliveries.isEmpty && !messages.hasUnanswered(zone: row.id) ? nil : plan.deliveries
   }
 
   /// Returns the change of the profile that is queued in an inbox, if it may be sent.

@@ -111,9 +111,8 @@ struct OutgoingMessages {
     let inOrder = row.unused?.recipients.filter(served.contains)
     row.unused?.served = inOrder ?? []
     try transaction.nodes.update(row)
-    let queued = try transaction.operations.operations(node: row.id).first {
-      $0.kind == .modify && $0.state == .pending && $0.id > delivery.id
-    }
+    // A query for one row: a message may have a delivery for each of many recipients.
+    let queued = try transaction.operations.pendingModify(node: row.id, after: delivery.id)
     let put = try queued ?? queue(.modify, row)
     var delivery = delivery
     (delivery.state, delivery.reason, delivery.reasonDetail) = (.pending, .waitingForOperation, put.uuid)

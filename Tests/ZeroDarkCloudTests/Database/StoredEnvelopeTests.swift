@@ -21,7 +21,7 @@ import ZDCProtocol
         toRecipients: users.map { ZDCUser(uuid: $0.text, isLocal: false) }, withDependencies: nil)
       let zone = try #require(
         try transaction.zones.zones(localUser: cloud.localUser).first { $0.trunk == .outbox })
-      let operations = try transaction.messages.deliveries(zone: zone.id)
+      let operations = try transaction.operations.operations(zone: zone.id).filter { $0.kind == .deliver }
       for operation in operations {
         try transaction.messages.insert(
           StoredEnvelope(
