@@ -31,6 +31,16 @@ package struct BranchToMove {
     }
   }
 
+  /// The zones that nodes in the branch are being moved out of.
+  package var sources: [Int64] {
+    get throws {
+      let query = """
+        \(Self.below) SELECT DISTINCT m.zone FROM below CROSS JOIN zdc_moved m ON m.node = below.id WHERE m.isHeld = 0
+        """
+      return try Int64.fetchAll(transaction.database.cachedStatement(sql: query), arguments: [top.id])
+    }
+  }
+
   /// Whether a record is queued that names old content (``OperationRow/namesOldContent``). A copy can only have content that its
   /// node has in the cloud now.
   package var namesOldContent: Bool {

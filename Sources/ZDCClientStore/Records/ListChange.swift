@@ -102,6 +102,19 @@ package struct ListChangeStore {
     ).isEmpty
   }
 
+  /// Drops the lists that nodes of another user's zone were to get. That user alone can share them; they were queued while the
+  /// nodes were about to move to the local user's tree.
+  package func dropSplits(atOrBelow row: NodeRow, in transaction: ZDCReadWriteTransaction) throws {
+    guard try transaction.zones.zone(id: row.zone)?.owner != nil else { return }
+    let waiting = try changes(zone: row.zone).filter { $0.state != .inFlight && $0.node != nil }
+    for change in waiting {
+      guard let node = change.node, try transaction.nodes.node(id: node)?.parent != nil,
+        try transaction.nodes.isNode(node, atOrBelow: row.id)
+      else { continue }
+      try operations.delete(id: change.id)
+    }
+  }
+
   /// Decides again about operations that the old list did not allow, after a new list came.
   package func retryNotAllowed(zone: Int64) throws {
     let statement = try operations.db.cachedStatement(

@@ -46,7 +46,8 @@ struct CrossingBeginning {
   private func settle(_ top: NodeRow, _ verdict: CrossingPlan.Verdict) throws {
     switch verdict {
     case .waits: break
-    case .ends: try transaction.moves.setCrossing(top.id, false)
+    case .ends: try crossing.end(top)
+    case .holdsInner: try crossing.holdInner(of: top)
     case .isImpossible: try crossing.drop(top)
     case .begins(let parent):
       let isUnknown = try transaction.nodes.subtree(of: top.id).contains { $0.unused?.unknownExtras.isEmpty == false }

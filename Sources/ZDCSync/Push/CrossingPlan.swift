@@ -12,6 +12,8 @@ struct CrossingPlan {
     case begins(below: Int64)
     /// The new parent is in the old zone: no copies are needed.
     case ends
+    /// Nodes are being moved into the branch, whose top is not in the cloud and can no longer be created in the old zone.
+    case holdsInner
     /// It cannot move there any more.
     case isImpossible
   }
@@ -36,8 +38,9 @@ struct CrossingPlan {
     else { return .waits(.notPulledYet) }
     if destination.frozen != nil { return .waits(.zoneFrozen) }
     if destination.unreadableReason != nil || zone.unreadableReason != nil { return .waits(.unreadable) }
-    let branch = BranchToMove(transaction, top: top, sharesLater: destination.owner == nil)
+    let branch = BranchToMove(transaction, top: top, sharesLater: destination.owner == nil || !top.isUploaded)
     let obstacle = try branch.obstacle
+    if obstacle == .moving, !top.isUploaded { return .holdsInner }
     if obstacle == .sharing || obstacle == .moving { return .waits(.waitingForOperation) }
     if try branch.isUnread { return .waits(.notPulledYet) }
     if try branch.isUnreadable { return .waits(.unreadable) }

@@ -50,6 +50,10 @@ struct ZoneCrossing {
     }
   }
 
+  private func dropSplits(atOrBelow row: NodeRow) throws {
+    try ListChangeStore(transaction).dropSplits(atOrBelow: row, in: transaction)
+  }
+
   /// Makes the row's queued record one of its zone, or queues one.
   ///
   /// - Parameter kind: Nil if the row needs none.
@@ -179,6 +183,17 @@ struct ZoneCrossing {
 
   // MARK: Giving up
 
+  /// Ends the move of a branch whose top is back in its old zone.
+  func end(_ top: NodeRow) throws {
+    try moves.setCrossing(top.id, false)
+    try dropSplits(atOrBelow: top)
+  }
+
+  /// Returns nodes that are being moved into a branch to their old zones. They move again when the branch has moved.
+  func holdInner(of top: NodeRow) throws {
+    for zone in try BranchToMove(transaction, top: top).sources { try hold(from: zone) }
+  }
+
   /// Gives up moves into a zone, or out of it: it ends for this user.
   func cancel(with zone: Int64) throws {
     for source in try moves.zones(with: zone) { try hold(from: source) }
@@ -217,6 +232,7 @@ struct ZoneCrossing {
 
   /// Returns a branch to its old zone, deletes what was copied, and adds an entry to the journal.
   func drop(_ top: NodeRow) throws {
+    try dropSplits(atOrBelow: top)
     for row in try nodes.subtree(of: top.id) {
       if row.zone != top.zone {
         // Created below the copy: it moves to where the branch is.

@@ -160,6 +160,66 @@ struct MoveConflictTests {
     }
   }
 
+  enum Return: CaseIterable, Sendable {
+    case byTheApp, byASplit, byTheList
+  }
+
+  /// - Bob moves a node of Alice's list to a folder of his own, and shares it; before that is sent, his app moves it back,
+  ///   Alice shares it separately, or Alice lets Bob only read the list
+  /// => the node stays in Alice's list, and Bob's share of it is dropped
+  @Test(arguments: Return.allCases) func sharedAfterAMoveThatIsGivenUp(by other: Return) async throws {
+    try await TestWorld.run { world in
+      let moving = try await Moving(world)
+      let (alice, bob, carol) = (moving.alice, moving.bob, moving.people.carol)
+      let old = try await moving.top() + "/old"
+      try await bob.create("/mine")
+      try await bob.sync()
+      try await bob.meet(carol)
+      try await bob.move(old, to: "/mine/old")
+      try await bob.share("/mine/old", with: carol)
+      switch other {
+      case .byTheApp: try await bob.move("/mine/old", to: old)
+      case .byASplit: try await alice.share("/list/old", with: carol)
+      case .byTheList: try await alice.share("/list", with: bob, "r")
+      }
+      try await alice.sync()
+      try await moving.expectEqual()
+      #expect(try await bob.branch("/mine") == "")
+      #expect(try await alice.members(carol, of: "/list/old") == (other == .byASplit ? ["carol": "rw"] : [:]))
+    }
+  }
+
+  /// - Bob moves a folder of his own to Alice's list, while Alice moves it elsewhere; his app keeps it
+  /// - a message to him moves into the folder before that is decided
+  /// => the folder is in Alice's list, with the message
+  @Test func aMessageMovesIntoABranchThatMoves() async throws {
+    try await TestWorld.run { world in
+      let moving = try await Moving(world)
+      let (alice, bob) = (moving.alice, moving.bob)
+      let top = try await moving.top()
+      for path in ["/own", "/own/x"] { try await bob.create(path, path) }
+      try await bob.sync()
+      try await bob.meet(alice)
+      try await bob.share("/own", with: alice)
+      try await bob.sync()
+      try await alice.graft("/own", try await bob.invite("/own"), from: bob)
+      _ = try await alice.send("a message", toAll: [bob], after: [])
+      try await TestWorld.settle([alice, bob])
+      let message = try #require(try await bob.messageNodes(.inbox).first)
+      try await bob.move("/own/x", to: top + "/x")
+      try await alice.move("/own/x", to: "/x")
+      try await alice.sync()
+      try await bob.sync()
+      let path = try #require(ZDCTreesystemPath(top + "/x/message"))
+      try await bob.write { _, cloud in _ = try cloud.moveNode(message, to: path) }
+      try await bob.sync()
+      try await bob.reviveAll()
+      try await moving.expectEqual()
+      let lines = try await alice.branch("/list/x")
+      #expect(lines == "/message  \"a message\"")
+    }
+  }
+
   enum OtherChange: CaseIterable, Sendable {
     case move, share, end
   }
