@@ -34,28 +34,24 @@ extension FrameworkSchema {
   /// the same words finds them by an index, however many others wait.
   static let dueDelivery = "kind = 7 AND state = 0 AND isBlocked = 0 AND reason NOT IN (6, 8, 9, 12, 15, 16, 17)"
 
-  private static let hasOpenDependency = """
+  /// Whether an operation that a row depends on is still queued.
+  static let hasOpenDependency = """
     EXISTS (
       SELECT 1 FROM zdc_dependency d CROSS JOIN zdc_operation t ON t.id = d.dependsOn
       WHERE d.operation = zdc_operation.id)
     """
 
-  /// `isBlocked`: whether an operation that a delivery depends on is still queued; 0 for other operations. Triggers keep it
-  /// up to date, because operations also go with their nodes.
+  /// `isBlocked`: whether an operation that a delivery depends on is still queued; 0 for other operations. A trigger ends it,
+  /// because operations also go with their nodes.
   static let dueDeliveries = """
     ALTER TABLE zdc_operation ADD COLUMN isBlocked INTEGER NOT NULL DEFAULT 0;
     UPDATE zdc_operation SET isBlocked = 1 WHERE kind = 7 AND \(hasOpenDependency);
     CREATE INDEX zdc_operation_due ON zdc_operation (zone, notBeforeMs, id) WHERE \(dueDelivery);
     CREATE INDEX zdc_operation_sent ON zdc_operation (zone, id) WHERE kind = 7 AND state = 2;
+    CREATE INDEX zdc_operation_blocked ON zdc_operation (id) WHERE isBlocked = 1;
     CREATE INDEX zdc_envelope_recipient ON zdc_envelope (recipient, seq);
-    CREATE TRIGGER zdc_dependency_added AFTER INSERT ON zdc_dependency BEGIN
-      UPDATE zdc_operation SET isBlocked = 1
-      WHERE id = NEW.operation AND kind = 7 AND EXISTS (SELECT 1 FROM zdc_operation WHERE id = NEW.dependsOn);
-    END;
-    CREATE TRIGGER zdc_dependency_removed AFTER DELETE ON zdc_dependency BEGIN
-      UPDATE zdc_operation SET isBlocked = 0 WHERE id = OLD.operation AND isBlocked = 1 AND NOT \(hasOpenDependency);
-    END;
-    CREATE TRIGGER zdc_operation_gone AFTER DELETE ON zdc_operation BEGIN
+    CREATE TRIGGER zdc_operation_gone AFTER DELETE ON zdc_operation
+    WHEN EXISTS (SELECT 1 FROM zdc_operation WHERE isBlocked = 1) BEGIN
       UPDATE zdc_operation SET isBlocked = 0
       WHERE id IN (SELECT operation FROM zdc_dependency WHERE dependsOn = OLD.id) AND isBlocked = 1
         AND NOT \(hasOpenDependency);

@@ -138,7 +138,8 @@ package final class OperationStore: TransactionCache {
       try db.cachedStatement(sql: Self.insertStatement).execute(arguments: try arguments(operation))
     }
     operation.id = db.lastInsertedRowID
-    for dependency in dependsOn { try addDependency(of: operation.id, on: dependency) }
+    for dependency in dependsOn { try insertDependency(of: operation.id, on: dependency) }
+    if operation.kind == .deliver, !dependsOn.isEmpty { try block(delivery: operation.id) }
     added.append(operation)
     if operation.kind == .create, let node = operation.node { knownCreations[node] = operation.id }
     if operation.reason == .deletedRemotely { knownUnparked = [] }
@@ -151,9 +152,24 @@ package final class OperationStore: TransactionCache {
   }
 
   package func addDependency(of operation: Int64, on dependency: Int64) throws {
+    try insertDependency(of: operation, on: dependency)
+    try block(delivery: operation)
+  }
+
+  private func insertDependency(of operation: Int64, on dependency: Int64) throws {
     guard operation != dependency else { return }
     let statement = try db.cachedStatement(sql: "INSERT OR IGNORE INTO zdc_dependency VALUES (?, ?)")
     try statement.execute(arguments: [operation, dependency])
+  }
+
+  /// Blocks a delivery that depends on a queued operation. Triggers would cost something for each node that is created.
+  private func block(delivery: Int64) throws {
+    let statement = try db.cachedStatement(
+      sql: """
+        UPDATE zdc_operation SET isBlocked = 1
+        WHERE id = ? AND kind = 7 AND \(FrameworkSchema.hasOpenDependency)
+        """)
+    try statement.execute(arguments: [delivery])
   }
 
   package func delete(id: Int64) throws {

@@ -91,6 +91,18 @@ import ZDCSupport
     #expect(try await due() == deliveries[2...].map(\.self))
   }
 
+  /// The words of an index cannot change with the code.
+  @Test func theIndexLeavesOutAllReasonsThatParkAnOperation() {
+    var operation = OperationRow(
+      uuid: "", zone: 1, kind: .deliver, node: nil, nodeUUID: "", nodeID: .random(), createdMs: 1)
+    let parked = OperationRow.Reason.allCases.filter { reason in
+      operation.reason = reason
+      return operation.isParked
+    }
+    let list = parked.map { "\($0.rawValue)" }.joined(separator: ", ")
+    #expect(FrameworkSchema.dueDelivery.hasSuffix("reason NOT IN (\(list))"))
+  }
+
   /// Damaged rows show what is decoded.
   @Test func messagesThatWaitAreNotDecoded() async throws {
     let queued = try await queue(50)
