@@ -52,9 +52,11 @@ final class ScriptRun: Sendable {
     if [ -e own.proxy ]; then OWN=http://127.0.0.1:$(cat own.proxy); fi
     a() { XDG_CONFIG_HOME=$T/a/config XDG_DATA_HOME=$T/a/data zdc "$@"; }
     b() { XDG_CONFIG_HOME=$T/b/config XDG_DATA_HOME=$T/b/data zdc "$@"; }
-    # background DEVICE ARGUMENT…: zdc runs beside the script; its output is in background.log
+    # background DEVICE ARGUMENT…: zdc runs beside the script; its output is in background.log, which is empty at once, so that
+    # `await` does not find the output of an earlier one
     background() {
       device=$1; shift
+      : >background.log
       XDG_CONFIG_HOME=$T/$device/config XDG_DATA_HOME=$T/$device/data zdc "$@" </dev/null >background.log 2>&1 &
       echo $! >.background
     }
