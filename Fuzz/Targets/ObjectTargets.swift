@@ -42,7 +42,7 @@ extension FuzzTarget {
       guard let envelope = try accepted({ try MessageEnvelope(bytes) }) else { return }
       let again = MessageEnvelope(
         id: envelope.id, recipient: envelope.recipient, inbox: envelope.inbox,
-        recipientEncGen: envelope.recipientEncGen, sealed: envelope.sealed)
+        recipientEncGen: envelope.recipientEncGen, sealed: envelope.sealed, attachment: envelope.attachment)
       try FuzzFinding.require(again.bytes == bytes, "an envelope has one encoding")
     },
   ]
