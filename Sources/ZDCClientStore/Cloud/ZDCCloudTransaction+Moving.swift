@@ -129,7 +129,7 @@ extension ZDCCloudTransaction {
     try nodes.update(row)
     try nodes.shiftDepths(below: row.id, by: shift)
     try transaction.moves.setCrossing(row.id, parent.zone != row.zone)
-    if parent.zone == row.zone { try ListChangeStore(transaction).dropSplits(atOrBelow: row, in: readWrite) }
+    if parent.zone == row.zone { try readWrite.dropSplits(atOrBelow: row) }
     try revive(row)
     let operation = try queueRecord(.move, row)
     let after = try operations.placements(above: row, in: nodes)

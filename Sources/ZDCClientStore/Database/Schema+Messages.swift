@@ -30,8 +30,8 @@ extension FrameworkSchema {
     CREATE INDEX zdc_operation_delivery ON zdc_operation (zone, id) WHERE kind = 7
     """
 
-  /// Deliveries that may go now, but for their pause: pending, not blocked by a dependency, and not parked. A query with
-  /// the same words finds them by an index, however many others wait.
+  /// Deliveries that may be sent once their pause has ended: pending, not blocked by a dependency, and not parked. A query
+  /// has to repeat this condition for SQLite to use the partial index.
   static let dueDelivery = "kind = 7 AND state = 0 AND isBlocked = 0 AND reason NOT IN (6, 8, 9, 12, 15, 16, 17)"
 
   /// Whether an operation that a row depends on is still queued.
@@ -41,7 +41,7 @@ extension FrameworkSchema {
       WHERE d.operation = zdc_operation.id)
     """
 
-  /// `isBlocked`: whether an operation that a delivery depends on is still queued; 0 for other operations. A trigger ends it,
+  /// `isBlocked`: whether an operation that a delivery depends on is still queued; 0 for other operations. A trigger clears it,
   /// because operations also go with their nodes.
   static let dueDeliveries = """
     ALTER TABLE zdc_operation ADD COLUMN isBlocked INTEGER NOT NULL DEFAULT 0;

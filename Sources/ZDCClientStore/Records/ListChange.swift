@@ -102,23 +102,22 @@ package struct ListChangeStore {
     ).isEmpty
   }
 
-  /// Drops the lists that nodes of another user's zone were to get. That user alone can share them; they were queued while the
-  /// nodes were about to move to the local user's tree.
-  package func dropSplits(atOrBelow row: NodeRow, in transaction: ZDCReadWriteTransaction) throws {
-    guard try transaction.zones.zone(id: row.zone)?.owner != nil else { return }
-    let waiting = try changes(zone: row.zone).filter { $0.state != .inFlight && $0.node != nil }
-    for change in waiting {
-      guard let node = change.node, try transaction.nodes.node(id: node)?.parent != nil,
-        try transaction.nodes.isNode(node, atOrBelow: row.id)
-      else { continue }
-      try operations.delete(id: change.id)
-    }
-  }
-
   /// Decides again about operations that the old list did not allow, after a new list came.
   package func retryNotAllowed(zone: Int64) throws {
     let statement = try operations.db.cachedStatement(
       sql: "UPDATE zdc_operation SET reason = 0, reasonDetail = NULL WHERE zone = ? AND reason = ?")
     try statement.execute(arguments: [zone, OperationRow.Reason.notAllowed.rawValue])
+  }
+}
+
+extension ZDCReadWriteTransaction {
+  /// Drops the lists that nodes of another user's zone were to get, after their move to the local user's tree was given up.
+  /// Only the owner of a zone can give its nodes lists of their own.
+  package func dropSplits(atOrBelow row: NodeRow) throws {
+    guard let zone = try zones.zone(id: row.zone), zone.owner != nil else { return }
+    for change in try ListChangeStore(self).changes(zone: zone.id) where change.nodeID != zone.zone.root {
+      guard let node = change.node, try nodes.isNode(node, atOrBelow: row.id) else { continue }
+      try operations.delete(id: change.id)
+    }
   }
 }

@@ -68,7 +68,10 @@ package final class OperationStore: TransactionCache {
 
   /// Returns the first change of a node's record that was queued after an operation and is not sent yet.
   package func pendingModify(node: Int64, after id: Int64) throws -> OperationRow? {
-    try fetchAll("WHERE node = ? AND id > ? AND kind = 3 AND state = 0 ORDER BY id LIMIT 1", [node, id]).first
+    try fetchAll(
+      "WHERE node = ? AND id > ? AND kind = ? AND state = ? ORDER BY id LIMIT 1",
+      [node, id, OperationRow.Kind.modify.rawValue, OperationRow.State.pending.rawValue]
+    ).first
   }
 
   package func deletes(zone: Int64) throws -> [OperationRow] {
@@ -162,7 +165,7 @@ package final class OperationStore: TransactionCache {
     try statement.execute(arguments: [operation, dependency])
   }
 
-  /// Blocks a delivery that depends on a queued operation. Triggers would cost something for each node that is created.
+  /// Blocks a delivery that depends on a queued operation. A trigger would run for each node that the app creates.
   private func block(delivery: Int64) throws {
     let statement = try db.cachedStatement(
       sql: """

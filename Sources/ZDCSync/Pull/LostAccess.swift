@@ -42,7 +42,7 @@ struct LostAccess {
       if let conflict { try announce(conflict, root) }
       // The app may have deleted it in that call.
       guard try transaction.nodes.node(id: root.id) != nil else { return }
-      // Whoever leaves a branch leaves those inside of it as well. Their logs may be read later.
+      // A user who leaves a branch also leaves the branches inside it, whose logs this device may read later.
       try end(root, with: conflict == nil ? innerBranches(of: root) : [])
       guard let pointer = try transaction.nodes.node(id: pointer.id) else { return }
       try GraftChange(transaction, localUser: session.localUser, user: session.user).delete(pointer)

@@ -198,15 +198,15 @@ struct RemoteRemoval {
 
   /// Deletes a branch here, and notifies the app.
   ///
-  /// - Parameter inner: The roots of other branches that end with it.
+  /// - Parameter inner: The roots of branches inside it that the user leaves with it.
   package func delete(_ row: NodeRow, with inner: [NodeRow] = []) throws {
-    let grafts = try (isByAnotherMember() ? [] : transaction.grafts.roots(below: row)) + inner
-    let branches = try mountedBranches(below: row, except: grafts)
+    let left = try (isByAnotherMember() ? [] : transaction.grafts.roots(below: row)) + inner
+    let branches = try mountedBranches(below: row, except: left)
     let isPointer = try transaction.mounts.zone(at: row.id) != nil
     let node = try session.node(row, in: transaction)
     let path = try places.path(row)
-    try transaction.unlinkBeforeRemoval(of: grafts + [row], keepLookups: true)
-    for graft in grafts { try leave(graft) }
+    try transaction.unlinkBeforeRemoval(of: left + [row], keepLookups: true)
+    for root in left { try leave(root) }
     try nodes.deleteSubtree(of: row.id)
     for (root, pointer, path) in branches {
       let mounting = Mounting(session: session, transaction: transaction)
@@ -215,7 +215,7 @@ struct RemoteRemoval {
       _ = try places.announceMove(root, from: path)
     }
     // The user's own branch that was shown there has only lost its place.
-    guard !isPointer || !grafts.isEmpty else { return try transaction.endRemoval() }
+    guard !isPointer || !left.isEmpty else { return try transaction.endRemoval() }
     try session.tell(.didDiscoverDeletedNode, row.nodeID, in: transaction) {
       try $0.didDiscoverDeletedNode(node, at: path, timestamp: timestamp, transaction: transaction)
     }

@@ -50,10 +50,6 @@ struct ZoneCrossing {
     }
   }
 
-  private func dropSplits(atOrBelow row: NodeRow) throws {
-    try ListChangeStore(transaction).dropSplits(atOrBelow: row, in: transaction)
-  }
-
   /// Makes the row's queued record one of its zone, or queues one.
   ///
   /// - Parameter kind: Nil if the row needs none.
@@ -186,10 +182,10 @@ struct ZoneCrossing {
   /// Ends the move of a branch whose top is back in its old zone.
   func end(_ top: NodeRow) throws {
     try moves.setCrossing(top.id, false)
-    try dropSplits(atOrBelow: top)
+    try transaction.dropSplits(atOrBelow: top)
   }
 
-  /// Returns nodes that are being moved into a branch to their old zones. They move again when the branch has moved.
+  /// Holds the moves of nodes into a branch. They resume after the branch has moved.
   func holdInner(of top: NodeRow) throws {
     for zone in try BranchToMove(transaction, top: top).sources { try hold(from: zone) }
   }
@@ -232,7 +228,7 @@ struct ZoneCrossing {
 
   /// Returns a branch to its old zone, deletes what was copied, and adds an entry to the journal.
   func drop(_ top: NodeRow) throws {
-    try dropSplits(atOrBelow: top)
+    try transaction.dropSplits(atOrBelow: top)
     for row in try nodes.subtree(of: top.id) {
       if row.zone != top.zone {
         // Created below the copy: it moves to where the branch is.

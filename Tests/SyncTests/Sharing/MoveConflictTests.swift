@@ -164,8 +164,8 @@ struct MoveConflictTests {
     case byTheApp, byASplit, byTheList
   }
 
-  /// - Bob moves a node of Alice's list to a folder of his own, and shares it; before that is sent, his app moves it back,
-  ///   Alice shares it separately, or Alice lets Bob only read the list
+  /// - Bob moves a node of Alice's list to a folder of his own, and shares the node
+  /// - before he syncs, he returns the node to the list, Alice shares it separately, or she takes Bob's right to write
   /// => the node stays in Alice's list, and Bob's share of it is dropped
   @Test(arguments: Return.allCases) func sharedAfterAMoveThatIsGivenUp(by other: Return) async throws {
     try await TestWorld.run { world in
@@ -189,8 +189,8 @@ struct MoveConflictTests {
     }
   }
 
-  /// - Bob moves a folder of his own to Alice's list, while Alice moves it elsewhere; his app keeps it
-  /// - a message to him moves into the folder before that is decided
+  /// - Bob moves a folder of his own to Alice's list, while Alice moves it elsewhere
+  /// - Bob moves a message into the folder, and then uploads the folder again
   /// => the folder is in Alice's list, with the message
   @Test func aMessageMovesIntoABranchThatMoves() async throws {
     try await TestWorld.run { world in

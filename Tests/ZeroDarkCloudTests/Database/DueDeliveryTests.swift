@@ -7,7 +7,7 @@ import ZDCSupport
 @testable import ZDCClientStore
 @testable import ZeroDarkCloud
 
-/// The deliveries that the push engine reads for a request. Messages that wait cost nothing, however many there are.
+/// The deliveries that the push engine reads for a request. It does not read blocked and paused ones.
 @Suite struct DueDeliveryTests {
   private let device: CloudFixture
   private let recipient: UserID
@@ -91,7 +91,7 @@ import ZDCSupport
     #expect(try await due() == deliveries[2...].map(\.self))
   }
 
-  /// The words of an index cannot change with the code.
+  /// The index's condition is fixed text in the schema, so it does not change when a reason is added.
   @Test func theIndexLeavesOutAllReasonsThatParkAnOperation() {
     var operation = OperationRow(
       uuid: "", zone: 1, kind: .deliver, node: nil, nodeUUID: "", nodeID: .random(), createdMs: 1)
