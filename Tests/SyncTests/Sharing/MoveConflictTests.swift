@@ -164,7 +164,7 @@ struct MoveConflictTests {
     case byTheApp, byASplit, byTheList
   }
 
-  /// - Bob moves a node of Alice's list to a folder of his own, and shares the node
+  /// - Bob moves a node from Alice's list to his tree, and shares it
   /// - before he syncs, he returns the node to the list, Alice shares it separately, or she takes Bob's right to write
   /// => the node stays in Alice's list, and Bob's share of it is dropped
   @Test(arguments: Return.allCases) func sharedAfterAMoveThatIsGivenUp(by other: Return) async throws {
@@ -189,7 +189,7 @@ struct MoveConflictTests {
     }
   }
 
-  /// - Bob moves a folder of his own to Alice's list, while Alice moves it elsewhere
+  /// - Bob moves a folder from his tree to Alice's list, while Alice moves it elsewhere
   /// - Bob moves a message into the folder, and then uploads the folder again
   /// => the folder is in Alice's list, with the message
   @Test func aMessageMovesIntoABranchThatMoves() async throws {
