@@ -221,6 +221,9 @@ struct SplitApplier {
       try transaction.operations.delete(id: operation.id)
     }
     try transaction.unreadable.forgetPast(zone: zone)
+    let crossing = ZoneCrossing(session: session, transaction: transaction)
+    try crossing.cancel(below: gone, in: zone)
+    try crossing.forget(departed.all, in: zone)
     let lost = LostAccess(session: session, zone: zone, transaction: transaction, receivedMs: receivedMs)
     for node in departed.all {
       guard let row = try nodes.node(zone: zone, nodeID: node) else { continue }

@@ -220,6 +220,33 @@ struct MoveConflictTests {
     }
   }
 
+  /// - Bob moves a message from his inbox to a folder in Alice's list; Alice removes him from the folder before the
+  ///   message is there
+  /// => the message is in his inbox
+  @Test(arguments: [false, true]) func aMessageMovesToAPlaceThatTheUserLoses(isBegun: Bool) async throws {
+    try await TestWorld.run { world in
+      let moving = try await Moving(world)
+      let (alice, bob) = (moving.alice, moving.bob)
+      let top = try await moving.top()
+      for path in ["/list/lost", "/list/lost/x"] { try await alice.create(path, path) }
+      _ = try await alice.send("a message", toAll: [bob], after: [])
+      try await TestWorld.settle([alice, bob])
+      let message = try #require(try await bob.messageNodes(.inbox).first)
+      let path = try #require(ZDCTreesystemPath(top + "/lost/x/message"))
+      try await bob.write { _, cloud in _ = try cloud.moveNode(message, to: path) }
+      if isBegun {
+        bob.network.fail(.loseRequest, "POST", Routes.commits)
+        await #expect(throws: TransportError.self) { for _ in 0..<3 { try await bob.push() } }
+      }
+      try await alice.unshare("/list/lost", with: bob)
+      try await alice.sync()
+      try await TestWorld.settle([bob, alice])
+      #expect(try await bob.messageNodes(.inbox).map(\.uuid) == [message.uuid])
+      let entries = try await bob.write { _, cloud in cloud.mergeJournal() }
+      #expect(entries.contains { $0.kind == .moveDropped && $0.mine.path?.nodeName == "message" })
+    }
+  }
+
   enum OtherChange: CaseIterable, Sendable {
     case move, share, end
   }
