@@ -2,8 +2,8 @@ internal import HTTPTypes
 internal import Hummingbird
 internal import Logging
 
-/// Writes one log line and one count per request: route pattern, status, time, size. Never logs a path with ids, a
-/// query, a header or an address.
+/// Writes one log line and one count per request: its ID, route pattern, status, time, size. Never logs a path with ids, a
+/// query, an address, or a header but the request ID of a trusted proxy. The answer has the same ID.
 struct LogRequests: RouterMiddleware {
   let core: ServerCore
   /// Maps the router's paths to the paths of PROTOCOL 4.
@@ -15,8 +15,11 @@ struct LogRequests: RouterMiddleware {
   ) async throws -> Response {
     let start = ContinuousClock.now
     core.metrics.openRequest()
+    var context = context
+    context.takeRequestID(of: request, trusting: core.configuration.trustedProxies)
     do {
-      let response = try await next(request, context)
+      var response = try await next(request, context)
+      response.headers[.requestID] = context.requestID
       note(request, context, status: Int(response.status.code), bytes: response.body.contentLength ?? 0, since: start)
       return response
     } catch {
@@ -33,7 +36,7 @@ struct LogRequests: RouterMiddleware {
     let milliseconds = Double(elapsed.components.seconds) * 1_000 + Double(elapsed.components.attoseconds) * 1e-15
     let key = ServerMetrics.RequestKey(method: request.method.rawValue, route: route, status: status)
     core.metrics.countRequest(key, seconds: milliseconds / 1_000, bytesOut: bytes)
-    core.logger.log(
+    core.logger(of: context).log(
       level: status >= 500 ? .error : .info, "request",
       metadata: [
         "method": "\(request.method.rawValue)", "route": "\(route)", "status": "\(status)",

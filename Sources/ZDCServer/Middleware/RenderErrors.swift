@@ -23,11 +23,12 @@ struct RenderErrors: RouterMiddleware {
     } catch is CancellationError {
       throw CancellationError()
     } catch {
-      return try render(translate(error, request), to: request)
+      return try render(translate(error, request, context), to: request)
     }
   }
 
-  private func translate(_ error: any Error, _ request: Request) -> ServerError {
+  private func translate(_ error: any Error, _ request: Request, _ context: ServerContext) -> ServerError {
+    let logger = core.logger(of: context)
     switch error {
     case let error as ServerError: return error
     case let error as ZDCSecurityError:
@@ -39,11 +40,11 @@ struct RenderErrors: RouterMiddleware {
       core.setFull(true)
       return ServerError(.storageFull, "the server's disk is full", retryable: true, retryAfterMs: 10_000)
     case let failure as BlobStoreFailure:
-      core.logger.error("the blob store failed", metadata: ["reason": "\(failure)"])
+      logger.error("the blob store failed", metadata: ["reason": "\(failure)"])
       return ServerError(
         .internalError, "the server cannot reach its stored content", retryable: true, retryAfterMs: 5_000)
     case let damage as RecordDamaged:
-      core.logger.error(
+      logger.error(
         "a stored record does not have its hash; stop the server and run zdc-server check",
         metadata: ["node": "\(damage.name.node.text)"])
       return ServerError(.internalError, "the server failed", retryable: true)
@@ -52,8 +53,8 @@ struct RenderErrors: RouterMiddleware {
       return ServerError(.invalidRequest, "the connection closed before the end of the body")
     default:
       // The error's text may contain anything: the log gets only its type, the client nothing.
-      core.logger.error("request failed", metadata: ["error": "\(type(of: error))"])
-      core.logger.debug("request failed", metadata: ["detail": "\(error)"])
+      logger.error("request failed", metadata: ["error": "\(type(of: error))"])
+      logger.debug("request failed", metadata: ["detail": "\(error)"])
       return ServerError(.internalError, "the server failed", retryable: true)
     }
   }

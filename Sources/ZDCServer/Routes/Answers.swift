@@ -70,6 +70,7 @@ extension HTTPField.Name {
   static let partHash = HTTPField.Name(WireHeaders.partHash)!
   /// Read by nginx.
   static let accelBuffering = HTTPField.Name("x-accel-buffering")!
+  static let requestID = HTTPField.Name("x-request-id")!
   static let forwarded = HTTPField.Name("forwarded")!
   static let forwardedFor = HTTPField.Name("x-forwarded-for")!
 }

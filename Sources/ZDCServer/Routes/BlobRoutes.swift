@@ -125,7 +125,7 @@ enum BlobRoutes {
       // If the upload was aborted in the meantime, the store is not at fault.
       _ = try await call.read { try Blobs.ready(row.id, user: user, in: $0) }
       guard error is BlobLost else { throw error }
-      call.core.logger.error("parts of an upload are lost")
+      call.logger.error("parts of an upload are lost")
       throw ServerError(.blobGone, "the server has lost parts of this upload")
     }
   }
@@ -172,7 +172,7 @@ enum BlobRoutes {
     _ call: Call, _ read: (any BlobStore) async throws -> T
   ) async throws -> T {
     do { return try await read(call.core.blobs) } catch is BlobLost {
-      call.core.logger.error("stored content is damaged: stop the server and run zdc-server check")
+      call.logger.error("stored content is damaged: stop the server and run zdc-server check")
       throw ServerError(.blobGone, "the server has lost this content")
     }
   }

@@ -37,6 +37,7 @@ struct Call: Sendable {
   }
 
   var now: UInt64 { core.now }
+  var logger: Logger { core.logger(of: context) }
 
   /// The client's address, or the part of it that limits count by.
   var party: String { context.party(of: request, trusting: core.configuration.trustedProxies) }
@@ -111,7 +112,7 @@ struct Call: Sendable {
   /// Logs records that cannot be served. The client misses them and asks again; only the operator can help.
   func report(_ damaged: [RecordDamaged], in zone: ZoneID) {
     for damage in damaged {
-      core.logger.error(
+      logger.error(
         "a stored record does not have its hash; stop the server and run zdc-server check",
         metadata: ["zone": "\(zone.root.text)", "node": "\(damage.name.node.text)"])
     }
