@@ -246,7 +246,7 @@ struct SyncManagerTests {
 
   private static func uploadingPools(of engine: SyncScheduler) async -> [ContentPool] {
     var uploading: [ContentPool] = []
-    for worker in await engine.knownWorkers where await worker.contents.isUploading { uploading.append(worker.contents) }
+    for pool in await engine.knownWorkers.map(\.contents) where await pool.isUploading { uploading.append(pool) }
     return uploading
   }
 
