@@ -7,7 +7,7 @@ import ZeroDarkCloudTesting
 @testable import ZDCClientStore
 @testable import ZeroDarkCloud
 
-/// A user with 100 zones. Until shared branches exist, these are the trunks of 50 apps.
+/// A user with 100 zones: the trunks of 50 apps, because they are quicker to make than shared branches.
 @Suite(.timeLimit(.minutes(20))) struct ManyZonesTests {
   private static let trees = (1..<50).map { "test.zerodark.app\($0)" }
 

@@ -8,7 +8,7 @@ import ZeroDarkCloudTesting
 @testable import ZeroDarkCloud
 
 /// Commits of another member in a zone: their signatures are checked with the keys of that member's identity chain
-/// (PROTOCOL 3.2, 3.7). The access list and the commits are made by hand, because no client shares yet.
+/// (PROTOCOL 3.2, 3.7). The access list and the commits are made by hand, so that tests choose who signs with which key.
 struct MemberTests {
   private struct Stage: Sendable {
     let hostile: HostileServer
