@@ -3,10 +3,11 @@ import Testing
 import ZDCProtocol
 import ZDCServer
 
-/// The alerts and the board in packaging/monitoring name what `/metrics` has.
+/// The alerts and the board in packaging/monitoring, and the table in docs/server.md, name what `/metrics` has.
 @Suite struct MonitoringTests {
-  private static let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-    .deletingLastPathComponent().appending(path: "packaging/monitoring")
+  private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    .deletingLastPathComponent()
+  private static let folder = root.appending(path: "packaging/monitoring")
 
   private static func text(_ name: String) throws -> String {
     try String(contentsOf: folder.appending(path: name), encoding: .utf8)
@@ -37,6 +38,17 @@ import ZDCServer
     let selected = text.matches(of: /zdc_[a-z_]+\{([a-z]+)[=!]/).map { String($0.output.1) }
     #expect(!grouped.isEmpty && !selected.isEmpty)
     #expect(Set(grouped + selected).isSubset(of: ["instance", "route", "method", "status"]))
+  }
+
+  /// The table for operators has every metric with its type, in the order of `/metrics`.
+  @Test func theDocumentListsEveryMetric() async throws {
+    let page = try String(contentsOf: Self.root.appending(path: "docs/server.md"), encoding: .utf8)
+    let rows = page.matches(of: /\| `(zdc_[a-z_]+)` \| ([a-z]+) \|/).map { "\($0.output.1) \($0.output.2)" }
+    try await TestServer.run { (server: TestServer) async throws in
+      let metrics = String(decoding: try await server.send(.GET, Routes.metrics).expect(200).bytes, as: UTF8.self)
+      let types = metrics.split(separator: "\n").filter { $0.hasPrefix("# TYPE ") }.map { String($0.dropFirst(7)) }
+      #expect(rows == types)
+    }
   }
 
   /// The board covers every metric, so that a new one is not forgotten.
