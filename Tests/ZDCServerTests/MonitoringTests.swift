@@ -51,6 +51,31 @@ import ZDCServer
     }
   }
 
+  /// - Content is downloaded
+  /// => its bytes are counted once
+  @Test func contentIsCountedOnce() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      let (account, token) = try await server.newAccount()
+      var zone = account.home
+      let (large, node) = (BlobTests.Large(300_000), NodeID.random())
+      _ = try await server.ticket(large, node, zone, token: token).expect(201)
+      for index in 0..<ContentGeometry.partCount(cipherLength: large.length) {
+        _ = try await server.part(index, of: large, token: token).expect(204)
+      }
+      _ = try await server.complete(large, token: token).expect(200)
+      try await server.put([zone.record(node, content: large.field)], in: &zone, token: token)
+      let before = try await Self.sentBytes(server)
+      let answer = try await server.content(large.blob, of: node, in: zone, token: token).expect(200)
+      let sent = try await Self.sentBytes(server) - before
+      #expect(sent >= answer.bytes.count && sent < answer.bytes.count + 50_000)
+    }
+  }
+
+  private static func sentBytes(_ server: TestServer) async throws -> Int {
+    let metrics = String(decoding: try await server.send(.GET, Routes.metrics).expect(200).bytes, as: UTF8.self)
+    return try #require(metrics.firstMatch(of: /zdc_sent_bytes_total ([0-9]+)/).flatMap { Int($0.output.1) })
+  }
+
   /// The board covers every metric, so that a new one is not forgotten.
   @Test func theBoardShowsEveryMetric() async throws {
     let board = try Self.text("grafana.json")

@@ -20,12 +20,17 @@ struct LogRequests: RouterMiddleware {
     do {
       var response = try await next(request, context)
       response.headers[.requestID] = context.requestID
-      note(request, context, status: Int(response.status.code), bytes: response.body.contentLength ?? 0, since: start)
+      note(request, context, status: Int(response.status.code), bytes: length(of: response, to: request), since: start)
       return response
     } catch {
       note(request, context, status: 499, bytes: 0, since: start)
       throw error
     }
+  }
+
+  /// A body without a stated length counts what it writes itself.
+  private func length(of response: Response, to request: Request) -> Int {
+    request.method == .head ? 0 : response.body.contentLength ?? 0
   }
 
   private func note(

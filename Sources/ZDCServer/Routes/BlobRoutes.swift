@@ -208,12 +208,10 @@ enum BlobRoutes {
     // Once the response head is sent, an error can only close the connection.
     let reader = try await stored(call) { try await $0.open(row.id, range: range) }
     let channel = call.context.channel
-    let metrics = call.core.metrics
     return ResponseBody(contentLength: Int(range.count)) { writer in
       var remaining = range.count
       while let bytes = try await reader.next() {
         try await writer.write(ByteBuffer(bytes: bytes))
-        metrics.countBytes(out: bytes.count)
         remaining -= bytes.count
         // NB: over TLS, the writer applies no backpressure on its own; without this, a slow reader fills the memory.
         if remaining > 0 { try await channel.untilWritable() }

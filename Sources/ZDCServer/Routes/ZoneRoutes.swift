@@ -230,7 +230,6 @@ enum ZoneRoutes {
       var index = 0
       while let part = try await call.read({ [index] in try $0.statePart(index, of: zone) }) {
         try await writer.write(ByteBuffer(bytes: part))
-        call.core.metrics.countBytes(out: part.count)
         try await channel.untilWritable()
         index += 1
       }
