@@ -80,6 +80,21 @@ import ZDCProtocol
     }
   }
 
+  /// - A second server is started on the data folder of a running one
+  /// => it is refused with a message that says what to do, and the first one still answers
+  @Test func twoServersDoNotShareADataFolder() async throws {
+    let folder = TestServer.newFolder()
+    defer { TestServer.remove(folder) }
+    let server = try await ServerProcess.serve(folder: folder)
+    let second = try await ServerProcess.run(
+      ["serve", "--data", folder, "--listen", "127.0.0.1:0"], withErrors: true)
+    #expect(second.status == 69)
+    #expect(second.output.contains("is in use by another server"), "\(second.output)")
+    #expect(second.output.contains("choose another --data folder"))
+    _ = try await server.newAccount()
+    #expect(await server.stop() == 0)
+  }
+
   /// - More connections than the process may have files
   /// => those that are accepted leave room: parts and commits work
   @Test("S6: connections leave room for files") func connectionsLeaveRoomForFiles() async throws {

@@ -40,8 +40,10 @@ final class ServerProcess: ServerClient, @unchecked Sendable {
   }
 
   /// Runs the program to its end.
-  static func run(_ arguments: [String]) async throws -> (status: Int32, output: String) {
-    let (_, ended, output) = try launch(arguments)
+  ///
+  /// - Parameter withErrors: Whether the output has that of standard error, too.
+  static func run(_ arguments: [String], withErrors: Bool = false) async throws -> (status: Int32, output: String) {
+    let (_, ended, output) = try launch(arguments, withErrors: withErrors)
     let text = await allText(of: output)
     for await status in ended { return (status, text) }
     return (-1, text)
@@ -90,14 +92,14 @@ final class ServerProcess: ServerClient, @unchecked Sendable {
   }
 
   private static func launch(
-    _ arguments: [String], limits: [String] = []
+    _ arguments: [String], limits: [String] = [], withErrors: Bool = false
   ) throws -> (Process, AsyncStream<Int32>, Pipe) {
     let process = Process()
     process.executableURL = URL(fileURLWithPath: "/bin/sh")
     process.arguments = ["-c", limits.map { $0 + "; " }.joined() + "exec \"$0\" \"$@\"", program] + arguments
     let output = Pipe()
     process.standardOutput = output
-    process.standardError = FileHandle.nullDevice
+    if withErrors { process.standardError = output } else { process.standardError = FileHandle.nullDevice }
     process.standardInput = FileHandle.nullDevice
     let (ended, signal) = AsyncStream<Int32>.makeStream()
     process.terminationHandler = { process in
