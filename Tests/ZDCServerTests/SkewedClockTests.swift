@@ -78,4 +78,33 @@ struct SkewedClockTests {
       #expect(max(dates[0], dates[1]) - min(dates[0], dates[1]) < Self.hour / 2)
     }
   }
+
+  /// - Two devices commit at the two servers in turn; each commit is sent to the other server again
+  /// => both servers have one log with each commit once, and its dates do not go back
+  @Test func commitsAtBothServersAreOneLog() async throws {
+    try await run { pair in
+      let (account, token) = try await pair.first.newAccount()
+      var zone = account.home
+      for number in 0..<20 {
+        let (one, other) = number % 2 == 0 ? (pair.first, pair.second) : (pair.second, pair.first)
+        let record = try zone.record(.random())
+        let (commit, body) = try zone.put([record])
+        for server in [one, other] { _ = try await server.commit(body, token: token).expect(200) }
+        zone.accepted(commit, records: [record])
+      }
+      var logs: [[UInt64]] = []
+      for server in [pair.first, pair.second] {
+        let items = try await server.page(zone.zone, token: token).expect(200).items()
+        var dates: [UInt64] = []
+        for case .commit(let receivedMs, let commit) in items {
+          #expect(commit.fields.seq == UInt64(dates.count))
+          dates.append(receivedMs)
+        }
+        #expect(dates.count == 21)
+        logs.append(dates)
+      }
+      #expect(logs[0] == logs[1])
+      #expect(logs[0] == logs[0].sorted())
+    }
+  }
 }
