@@ -52,6 +52,25 @@ class Steady:
             self.process.wait()
 
 
+class Crowd:
+    """Many devices, each of which edits a note every two seconds, until the account's other device has the edit."""
+
+    def __init__(self, bin_folder, url, devices):
+        self.process = subprocess.Popen(
+            [bin_folder / "zdc-bench", "--quick", "--devices", str(devices), "--edit-seconds", "2", "--only", "devices-200"],
+            env=dict(os.environ, ZDC_BENCH_SERVER=url), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        for line in self.process.stderr:
+            if "devices are online" in line:
+                return
+        raise SystemExit(f"zdc-bench ended with {self.process.wait()}")
+
+    def has_every_edit(self):
+        said = self.process.stderr.read()
+        if self.process.wait() != 0:
+            print(said)
+        return self.process.returncode == 0
+
+
 class DatabaseProxy:
     """Between a server and PostgreSQL. While `is_breaking`, it breaks the connection of every third write at its COMMIT: before
     the database gets it, or when the database has committed and before the server gets the answer, in turn.
@@ -224,6 +243,46 @@ class StoreProxy:
     def stop(self):
         self.process.terminate()
         self.process.wait()
+
+
+class SlowProxy:
+    """Between a server and the object store's gateway. It holds each piece of an answer back for `delay` seconds."""
+
+    def __init__(self, store):
+        host, port = store.address.split(":")
+        self.target, self.delay, self.held = (host, int(port)), 0, 0
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.url = store.url.replace(store.address, f"127.0.0.1:{self.listener.getsockname()[1]}")
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                server, _ = self.listener.accept()
+            except OSError:
+                return
+            store = socket.create_connection(self.target)
+            for pair in ((server, store, False), (store, server, True)):
+                threading.Thread(target=self.relay, args=pair, daemon=True).start()
+
+    def relay(self, source, target, is_answer):
+        try:
+            while data := source.recv(1 << 20):
+                if is_answer and self.delay:
+                    self.held += 1
+                    time.sleep(self.delay)
+                target.sendall(data)
+        except OSError:
+            pass
+        for one in (source, target):
+            try:
+                one.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+    def stop(self):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
 
 
 class Volume:
