@@ -208,4 +208,74 @@ struct DeviceLinkTests {
       #expect(error?.code == (isChain ? .identityChainRollback : .zoneRollback))
     }
   }
+
+  /// - the new device dies after each of the transactions that add the account
+  /// => a second link completes what the first has begun, and the device has the tree
+  @Test(arguments: [TestDevice.Network.dead, .alive])
+  func aDeviceThatDiesWhileItIsAdded(network: TestDevice.Network) async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      try await a.create("/list", "milk")
+      try await a.sync()
+      var kills = 0
+      for commits in 0..<20 {
+        let b = try await Self.emptyDevice(world)
+        let account = try await Self.offer(a, to: b)
+        b.die(afterCommits: commits, network: network)
+        do { _ = try await account.add() } catch { #expect(b.isDead, "\(error)") }
+        let isKilled = b.isDead
+        try await b.relaunch()
+        if isKilled {
+          kills += 1
+          _ = try await Self.offer(a, to: b).add()
+        }
+        try await Self.expectTree(of: a, on: b)
+        try await b.close()
+        if !isKilled { break }
+      }
+      #expect(kills >= 1 && kills < 20, "\(kills)")
+    }
+  }
+
+  /// - the device that approves dies after each of its transactions
+  /// => the new device has the account, of the first approval or of the repeated one, and nobody else has it
+  @Test(arguments: [TestDevice.Network.dead, .alive])
+  func aDeviceThatDiesWhileItApproves(network: TestDevice.Network) async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      try await a.create("/list", "milk")
+      try await a.sync()
+      var kills = 0
+      for commits in 0..<10 {
+        let b = try await Self.emptyDevice(world)
+        let link = try await Self.users(b).startDeviceLink()
+        let request = try await Self.users(a).linkRequest(code: link.code, for: a.localUserID)
+        async let offered = link.account()
+        a.die(afterCommits: commits, network: network)
+        var digits: String?
+        do { digits = try await request.approve() } catch { #expect(a.isDead, "\(error)") }
+        let isKilled = a.isDead
+        if isKilled { kills += 1 }
+        try await a.relaunch()
+        if digits == nil {
+          digits = try await Self.users(a).linkRequest(code: link.code, for: a.localUserID).approve()
+        }
+        let account = try await offered
+        #expect(account.userID == (try a.localUserID) && account.digits == digits)
+        _ = try await account.add()
+        try await Self.expectTree(of: a, on: b)
+        try await b.close()
+        if !isKilled { break }
+      }
+      #expect(kills >= 1 && kills < 10, "\(kills)")
+    }
+  }
+
+  private static func expectTree(of a: TestDevice, on b: TestDevice) async throws {
+    #expect(try await b.knownAccounts() == a.localUserIDs)
+    try await b.sync()
+    for device in [a, b] { try await device.download() }
+    #expect(try await b.tree() == a.tree())
+    #expect(try await b.securityErrors() == [])
+  }
 }
