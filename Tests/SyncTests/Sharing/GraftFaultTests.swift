@@ -77,4 +77,69 @@ struct GraftFaultTests {
       #expect(kills >= 2 && kills < 20, "\(kills)")
     }
   }
+
+  @Test(
+    "killed after each of its transactions, a guest's device learns of the removal once, and unsent changes are kept",
+    arguments: [TestDevice.Network.dead, .alive])
+  func killedWhileTheyAreRemoved(network: TestDevice.Network) async throws {
+    try await TestWorld.run { world in
+      let grafted = try await Grafted(world)
+      var kills = 0
+      for commits in 0..<20 {
+        try await grafted.remove(round: commits)
+        grafted.bob.die(afterCommits: commits, network: network)
+        do { try await grafted.bob.sync() } catch { #expect(grafted.bob.isDead, "\(error)") }
+        let isKilled = grafted.bob.isDead
+        if isKilled { kills += 1 }
+        try await grafted.bob.relaunch()
+        try await grafted.expectRemoval(round: commits)
+        if !isKilled { break }
+      }
+      #expect(kills >= 2 && kills < 20, "\(kills)")
+    }
+  }
+
+  @Test("lost answers, lost requests and repeated ones, of each request by which a guest learns of the removal")
+  func faultsWhileTheyAreRemoved() async throws {
+    try await TestWorld.run { world in
+      let grafted = try await Grafted(world)
+      var round = 0
+      for fault in [Fault.loseResponse, .loseRequest, .duplicate] {
+        for occurrence in 1..<40 {
+          try await grafted.remove(round: round)
+          grafted.bob.network.fail(fault, occurrence: occurrence)
+          do { try await grafted.bob.sync() } catch { #expect(error is TransportError, "\(error)") }
+          let hasStruck = grafted.bob.network.hasStruck
+          grafted.bob.network.restoreNetwork()
+          try await grafted.expectRemoval(round: round)
+          round += 1
+          #expect(hasStruck || occurrence > 3)
+          if !hasStruck { break }
+        }
+      }
+    }
+  }
+}
+
+extension GraftEndingTests.Grafted {
+  /// The owner removes the guest, who has a change that was not sent. From the second round on, the guest is first
+  /// invited again.
+  fileprivate func remove(round: Int) async throws {
+    if round > 0 {
+      try await alice.share("/Groceries", with: bob)
+      try await alice.sync()
+      try await bob.graft("/Groceries", try await alice.invite("/Groceries"), from: alice)
+      try await world.settle(bob, phone, alice)
+    }
+    try await bob.edit("/Groceries/D", "never sent \(round)")
+    try await alice.unshare("/Groceries", with: bob)
+    try await alice.sync()
+  }
+
+  fileprivate func expectRemoval(round: Int) async throws {
+    try await expectEnd()
+    let entries = try await bob.write { _, cloud in cloud.mergeJournal() }
+    #expect(entries.count == round + 1 && entries.allSatisfy { $0.kind == .accessLost }, "\(round): \(entries)")
+    #expect(bob.recorder.take().last == "deleted /Groceries", "\(round)")
+  }
 }
