@@ -1,0 +1,102 @@
+import Foundation
+import Testing
+import ZDCProtocol
+import ZeroDarkCloudTesting
+
+@testable import ZDCSync
+@testable import ZeroDarkCloud
+
+/// Members who may change the list of a branch: one removes another while the owner is away, and two remove each other.
+struct SharerTests {
+  typealias People = ListChangeTests.People
+
+  /// Alice's list, in which Bob and Carol may remove each other.
+  private struct Sharers {
+    let (alice, bob, carol, world): (TestDevice, TestDevice, TestDevice, TestWorld)
+
+    init(_ world: TestWorld) async throws {
+      let people = try await People(world)
+      (alice, bob, carol, self.world) = (people.alice, people.bob, people.carol, world)
+      try await alice.create("/list", "Alice's")
+      try await alice.create("/list/milk", "1 l")
+      try await alice.sync()
+      for guest in [bob, carol] { try await alice.share("/list", with: guest, "rws") }
+      try await alice.sync()
+      for guest in [bob, carol] { try await graft(on: guest) }
+      try await world.settle(alice, bob, carol)
+    }
+
+    func graft(on guest: TestDevice) async throws {
+      try await guest.graft("/list", try await alice.invite("/list"), from: alice)
+      try await guest.sync()
+    }
+
+    /// The generation of the list's key, as a device has verified it.
+    func generation(_ device: TestDevice) async throws -> UInt32? {
+      try await device.database.read { transaction in
+        try transaction.zones.zones(localUser: 1).first { !$0.isTrunk }?.head?.acl.fields.zoneKeyGen
+      }
+    }
+
+    func expectEqual(_ devices: TestDevice...) async throws {
+      try await TestWorld.settle([alice] + devices)
+      let list = try await alice.branch("/list", versions: true)
+      for device in devices { #expect(try await device.branch("/list", versions: true) == list, "\(device.name)") }
+    }
+  }
+
+  /// - the owner is away; Bob removes Carol, and writes
+  /// => the key is replaced at once, Carol reads nothing later, and the owner reads everything when she is back
+  @Test("K-1: a member removes another one while the owner is away")
+  func aMemberRemovesAnother_whileTheOwnerIsAway() async throws {
+    try await TestWorld.run { world in
+      let sharers = try await Sharers(world)
+      let (alice, bob, carol) = (sharers.alice, sharers.bob, sharers.carol)
+      try await alice.edit("/list", "Alice's, while she was away")
+      let before = try #require(try await sharers.generation(bob))
+      try await bob.unshare("/list", with: carol)
+      try await bob.create("/list/secret", "without Carol")
+      try await bob.edit("/list/milk", "2 l")
+      try await bob.sync()
+      #expect(try await sharers.generation(bob) == before + 1)
+      try await carol.sync()
+      #expect(try await carol.tree() == "")
+      try await sharers.expectEqual(bob)
+      #expect(try await alice.content(of: "/list/secret")?.data == Data("without Carol".utf8))
+      #expect(try await bob.content(of: "/list")?.data == Data("Alice's, while she was away".utf8))
+      #expect(try await alice.members(bob, carol, of: "/list") == ["bob": "rws"])
+      #expect(try await sharers.generation(alice) == before + 1)
+      for device in [alice, bob, carol] { #expect(try await device.queueCount() == 0, "\(device.name)") }
+    }
+  }
+
+  /// - Bob and Carol remove each other at the same moment; the second one pulls first, or pushes first
+  /// => the log decides: the first one stays, the second one's removal ends with their access, and the owner can add
+  ///   them again
+  @Test("K-8: two members remove each other", arguments: [false, true], [false, true])
+  func twoMembersRemoveEachOther(isCarolFirst: Bool, pushesFirst: Bool) async throws {
+    try await TestWorld.run { world in
+      let sharers = try await Sharers(world)
+      let alice = sharers.alice
+      let (winner, loser) = isCarolFirst ? (sharers.carol, sharers.bob) : (sharers.bob, sharers.carol)
+      let before = try #require(try await sharers.generation(alice))
+      try await winner.unshare("/list", with: loser)
+      try await loser.unshare("/list", with: winner)
+      try await winner.sync()
+      if pushesFirst { _ = try? await loser.push() }
+      try await loser.sync()
+      #expect(try await loser.tree() == "")
+      #expect(try await loser.queueCount() == 0)
+      try await winner.edit("/list/milk", "later")
+      try await sharers.expectEqual(winner)
+      #expect(try await alice.members(winner, loser, of: "/list") == [winner.name: "rws"])
+      #expect(try await sharers.generation(alice) == before + 1)
+
+      try await alice.share("/list", with: loser, "rws")
+      try await alice.sync()
+      try await sharers.graft(on: loser)
+      try await sharers.expectEqual(winner, loser)
+      #expect(try await alice.members(winner, loser, of: "/list") == [winner.name: "rws", loser.name: "rws"])
+    }
+  }
+}
