@@ -24,6 +24,63 @@ struct LocalUserTests {
     }
   }
 
+  /// - Alice shares a list with Bob, who is a local user of the same device and has another one
+  /// => both see each other's changes on it, and one of them can leave the device without the other
+  @Test(arguments: [false, true]) func ownerAndGuest_onOneDevice(theOwnerIsRemoved: Bool) async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let other = try await world.device("B", account: "bob")
+      let (alice, bob) = (try a.localUserID, try await a.login(words: try #require(world.words(of: "bob"))))
+      try await a.meet(other)
+      @Sendable func settle() async throws {
+        for _ in 0..<3 {
+          for user in try await a.knownAccounts() {
+            try await a.sync(user: user)
+            try await a.download(user: user)
+          }
+          try await world.settle(other)
+        }
+      }
+      try await settle()
+      try await a.create("/list", "Alice's")
+      try await a.create("/list/milk", "1 l")
+      try await a.share("/list", with: other)
+      try await settle()
+      let invite = try await a.invite("/list")
+      try await a.write(user: bob) { _, cloud in
+        let path = ZDCTreesystemPath(pathComponents: ["groceries"])
+        let owner = try #require(cloud.user(id: alice))
+        try cloud.graftNode(
+          withLocalPath: path, remoteCloudPath: invite.cloudPath, remoteCloudID: invite.cloudID, remoteUser: owner)
+      }
+      try await settle()
+      try await a.create("/groceries/bread", "by Bob", user: bob)
+      try await a.edit("/list/milk", "by Alice")
+      try await other.create("/groceries/eggs", "by Bob's other device")
+      try await settle()
+      let items = "/bread  \"by Bob\"\n/eggs  \"by Bob's other device\"\n/milk  \"by Alice\""
+      #expect(try await a.branch("/list") == items)
+      #expect(try await a.tree(user: bob) == other.tree())
+      #expect(try await other.branch("/groceries") == items)
+      #expect(try await a.queueCount() == 0)
+
+      let manager = try #require(try a.zdc.localUserManager)
+      try await manager.delete(theOwnerIsRemoved ? alice : bob)
+      try await other.edit("/groceries/eggs", "six")
+      if theOwnerIsRemoved {
+        try await other.sync()
+        try await a.sync(user: bob)
+        try await a.download(user: bob)
+        #expect(try await a.tree(user: bob) == other.tree())
+        world.mayWait(a)
+      } else {
+        try await world.settle(other, a)
+        #expect(try await a.branch("/list") == other.branch("/groceries"))
+      }
+      #expect(try await a.securityErrors() == [])
+    }
+  }
+
   @Test func deletedAccount_takesItsTree_andLeavesTheOther() async throws {
     try await TestWorld.run { world in
       let device = try await world.device("A")
