@@ -205,6 +205,38 @@ struct ListChangeTests {
     }
   }
 
+  @Test(
+    "killed after each of its transactions, a change of a list is made once, and nobody else has access meanwhile",
+    arguments: [false, true], [TestDevice.Network.dead, .alive])
+  func killedAnywhere(isRemoval: Bool, network: TestDevice.Network) async throws {
+    try await TestWorld.run { world in
+      let people = try await People(world)
+      let (alice, bob) = (people.alice, people.bob)
+      try await alice.create("/note", "first")
+      try await alice.share(with: people.carol)
+      var kills = 0
+      for commits in 0..<14 {
+        if isRemoval { try await alice.share(with: bob) } else { try await alice.unshare(with: bob) }
+        try await alice.sync()
+        let before = try await people.home()
+        if isRemoval { try await alice.unshare(with: bob) } else { try await alice.share(with: bob) }
+        try await alice.edit("/note", "\(commits)")
+        alice.die(afterCommits: commits, network: network)
+        do { try await alice.sync() } catch { #expect(alice.isDead, "\(error)") }
+        let isKilled = alice.isDead
+        if isKilled { kills += 1 }
+        try await people.expectAccess(after: before, isRemoval: isRemoval, isComplete: false)
+        try await alice.relaunch()
+        try await alice.sync()
+        try await people.expectAccess(after: before, isRemoval: isRemoval, isComplete: true)
+        #expect(try await alice.members(bob) == (isRemoval ? [:] : ["bob": "rw"]))
+        #expect(try await alice.queueCount() == 0)
+        if !isKilled { break }
+      }
+      #expect(kills >= 2 && kills < 14, "\(kills)")
+    }
+  }
+
   /// - Two devices of the owner change the list at once
   /// => the second one makes its version again, after that of the first
   @Test func changesOfTwoDevices_areBothInForce() async throws {
@@ -362,5 +394,25 @@ struct ListChangeTests {
       try transaction.database.execute(sql: "UPDATE \(place)", arguments: [new, row.zone, row.nodeID.data])
       return try #require(before)
     }
+  }
+}
+
+extension ListChangeTests.People {
+  /// Expects that the list on the server is the one before the owner's change of Bob's access, or the one after it, and
+  /// that nothing written after a removal is sealed under the key that Bob had.
+  fileprivate func expectAccess(after before: RogueZone, isRemoval: Bool, isComplete: Bool) async throws {
+    let (home, bob) = (try await home(), try bob.userID)
+    let others = try Set([alice.userID, carol.userID])
+    let users = Set(home.acl.fields.entries.map(\.user))
+    let isMade = home.acl.fields.version > before.acl.fields.version
+    #expect(isMade || !isComplete)
+    #expect(home.acl.fields.version == before.acl.fields.version + (isMade ? 1 : 0))
+    #expect(users == (isMade == isRemoval ? others : others.union([bob])))
+    let rise: UInt32 = isMade && isRemoval ? 1 : 0
+    #expect(home.acl.fields.zoneKeyGen == before.acl.fields.zoneKeyGen + rise)
+    #expect((home.root.key == before.root.key) == (rise == 0))
+    let (note, earlier) = (try home.node("note"), try before.node("note"))
+    guard note.record.hash != earlier.record.hash else { return #expect(!isComplete) }
+    #expect(isMade && note.record.fields.keyGen == home.acl.fields.zoneKeyGen)
   }
 }
