@@ -1,3 +1,4 @@
+import Foundation
 import Synchronization
 import Testing
 import ZDCProtocol
@@ -8,9 +9,9 @@ import ZDCProtocol
 /// Features of the store over PostgreSQL alone: turns, positions, and the lock of the database.
 @Suite struct PostgresStoreTests {
   private func withStore(
-    connections: Int = 4, _ body: (PostgresStore, String) async throws -> Void
+    connections: Int = 4, on server: TestPostgres? = nil, _ body: (PostgresStore, String) async throws -> Void
   ) async throws {
-    let server = try TestPostgres.shared()
+    let server = try server ?? TestPostgres.shared()
     let url = try server.newDatabase()
     let store = try PostgresStore(url: url, connections: connections)
     let result: Result<Void, any Error>
@@ -215,6 +216,37 @@ import ZDCProtocol
     }
   }
 
+  /// - PostgreSQL crashes while 32 writers commit, each into its own zone, and two transactions are paused
+  /// => the position of before gives the whole list, with each commit that was acknowledged, and none twice
+  @Test func aCrashOfTheDatabase_losesNoChange() async throws {
+    let server = try TestPostgres.another()
+    try await withStore(on: server) { store, url in
+      let account = try TestAccount()
+      try await register(account, in: store)
+      let zones = try await Self.newZones(34, of: account, in: store)
+      let user = account.userID
+      let before = try await store.read { try $0.zones(of: user, since: nil).position }
+      let paused = try zones.suffix(2).map { try Self.pausedChange(of: $0, url) }
+      async let acknowledged = Self.commitUntilRefused(zones.prefix(32), of: account, in: store)
+      while try await store.read({ try $0.zones(of: user, since: before).own.count }) < 16 {
+        try await Task.sleep(for: .milliseconds(20))
+      }
+      try Self.crash(url)
+      let counts = try await acknowledged
+      withExtendedLifetime(paused) {}
+      let after = try await Self.untilAnswered { try await store.read { try $0.zones(of: user, since: before) } }
+      #expect(after.position != before && after.own.count == 4 + 34)
+      let seqs = Dictionary(uniqueKeysWithValues: after.own.map { ($0.zone, $0.seq) })
+      // The last commit of each writer was not acknowledged.
+      for (zone, count) in zip(zones, counts) { #expect((count...count + 1).contains(try #require(seqs[zone.zone]))) }
+      for zone in zones.suffix(2) { #expect(seqs[zone.zone] == 0) }
+      #expect(counts.reduce(0, +) > 0)
+      let status = try await Self.commit(to: zones[0], of: account, in: store)
+      let next = try await store.read { try $0.zones(of: user, since: after.position) }
+      #expect(next.own == [status])
+    }
+  }
+
   // MARK: - The database
 
   @Test func aSecondServerIsRefused_untilTheFirstHasEnded() async throws {
@@ -330,6 +362,45 @@ extension PostgresStoreTests {
       let delta = ZoneDelta(target: .existing(row.key), head: head, commit: try home.commit([]), receivedMs: 9)
       return try #require(try tx.apply(CommitDelta(zones: [delta])).first)
     }
+  }
+
+  /// A transaction that has changed a zone and does not end.
+  private static func pausedChange(of zone: TestZone, _ url: String) throws -> PostgresConnection {
+    let connection = try PostgresConnection(url)
+    try connection.run("BEGIN")
+    try connection.run(
+      "UPDATE zones SET seq = seq + 1, changed = pg_current_xact_id() WHERE root = $1", .id(zone.zone.root))
+    return connection
+  }
+
+  /// Commits to each zone until the database ends the connection; returns the number of acknowledged commits of each.
+  private static func commitUntilRefused(
+    _ zones: some Collection<TestZone> & Sendable, of account: TestAccount, in store: PostgresStore
+  ) async throws -> [UInt64] {
+    await withTaskGroup(of: (Int, UInt64).self) { group in
+      for (index, zone) in zones.enumerated() {
+        group.addTask {
+          var count: UInt64 = 0
+          while let status = try? await commit(to: zone, of: account, in: store) { count = status.seq }
+          return (index, count)
+        }
+      }
+      return await group.reduce(into: Array(repeating: 0, count: zones.count)) { $0[$1.0] = $1.1 }
+    }
+  }
+
+  /// Kills one of PostgreSQL's processes. It then ends the others, and recovers from its log.
+  private static func crash(_ url: String) throws {
+    let connection = try PostgresConnection(url)
+    let process = try #require(try connection.first("SELECT pg_backend_pid()") { $0.int(0) })
+    kill(pid_t(process), SIGKILL)
+  }
+
+  private static func untilAnswered<T>(_ body: () async throws -> T) async throws -> T {
+    for _ in 0..<100 {
+      do { return try await body() } catch { try await Task.sleep(for: .milliseconds(100)) }
+    }
+    return try await body()
   }
 
   /// Asks for changes until the writers are done, and once more; returns the newest number of each zone.

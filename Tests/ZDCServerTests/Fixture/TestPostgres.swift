@@ -11,29 +11,39 @@ import Synchronization
   import Darwin
 #endif
 
-/// A PostgreSQL server for the tests of one process, in a temporary folder. It starts with the first test that asks for a
-/// database.
+/// A PostgreSQL server in a temporary folder: one for the tests of one process, which starts with the first test that asks
+/// for a database, or one of a test that crashes it.
 ///
-/// A shell is its parent. It stops the server when the test process ends, however that ends: then its standard input is
-/// closed.
+/// A shell is its parent. It stops the server when the test process, or this object's life, ends, however that ends: then
+/// its standard input is closed.
 final class TestPostgres: Sendable {
   private let folder: String
   /// The other end of the shell's input. Never written to.
   private let input: Pipe
   private let lastDatabase = Mutex(0)
 
-  private static let started = Result { try TestPostgres() }
+  private static let started = Result { try TestPostgres(name: "") }
+  private static let count = Mutex(0)
 
   /// - Throws: ``NotStarted``, so that a machine without PostgreSQL fails the tests.
   static func shared() throws -> TestPostgres { try started.get() }
+
+  /// Starts a server of the caller's own.
+  static func another() throws -> TestPostgres {
+    let number = count.withLock { count in
+      count += 1
+      return count
+    }
+    return try TestPostgres(name: "-\(number)")
+  }
 
   struct NotStarted: Error, CustomStringConvertible {
     var description: String
   }
 
-  private init() throws {
+  private init(name: String) throws {
     let programs = try Self.programs()
-    folder = NSTemporaryDirectory() + "/zdc-pg-\(getpid())"
+    folder = NSTemporaryDirectory() + "/zdc-pg-\(getpid())\(name)"
     input = Pipe()
     _ = fcntl(input.fileHandleForWriting.fileDescriptor, F_SETFD, FD_CLOEXEC)
     let shell = Process()
