@@ -7,7 +7,7 @@ struct Share: AsyncParsableCommand {
     usage: "zdc share [options] user [path]",
     discussion: """
       The user gets the key of the node and of everything below it, sealed for them. Without a path, the home tree is shared. Sharing again \
-      changes the permissions. Tell the user your user ID and the cloudID that is printed, for zdc accept.
+      changes the permissions. Branches below that are shared separately are included. Tell the user your user ID and the cloudID that is printed, for zdc accept.
 
       EXAMPLES
         zdc share $USER_ID home:/lists
@@ -39,14 +39,14 @@ struct Unshare: AsyncParsableCommand {
     usage: "zdc unshare [options] user [path]",
     discussion: """
       Without a path, access to the home tree ends. Replaces the node's key in the same commit, so that the user can read nothing that is written afterwards. Nodes that are not written \
-      again keep their keys; --eager replaces all of them now. The user keeps what they copied before.
+      again keep their keys; --eager replaces all of them now. The user keeps what they copied before. Branches below that are shared separately are included.
 
       EXAMPLES
         zdc unshare $USER_ID home:/lists
         zdc revoke $USER_ID --eager --receipt
 
-      JSON: {"cloudID","durableMs"?,"queuedMs","userID"}; with --receipt, one removal a line: \
-      {"commit","date"?,"isKeyReplaced","nodesWithOldKeys","number","removedBy","userID"}
+      JSON, one changed branch a line: {"cloudID","durableMs"?,"queuedMs","userID"}; with --receipt, one removal a line: \
+      {"commit","date"?,"isKeyReplaced","nodesWithOldKeys","number","removedBy","tree","userID"}
 
       Exit code 66 if the node is not shared with the user.
       """, aliases: ["revoke"])

@@ -27,11 +27,17 @@ extension ZDCCloudTransaction {
   /// that of the nodes above: it begins with the members that the branch has now. Only the owner of a tree can do that;
   /// the list can then be changed by each member who may share.
   ///
+  /// Branches below that are shared separately have lists of their own. The call changes each of them in the same way, with
+  /// one operation for each list: those that the node's owner owns, and whose list the local user may change. A permission
+  /// that depends on the place below the node, as of `L` and `U`, is one to read
+  /// there. Grafted branches of other users keep their members.
+  ///
   /// - Parameters:
   ///   - shareItem: The permissions: read, read and write, or read, write and share. The others narrow read and write.
   ///   - userID: The text of the user's ID. This device must know the user.
   ///   - nodeID: The node's ``ZDCNode/uuid``: the root of the home trunk, or any node below it.
-  /// - Returns: The queued operations. Empty if the user has exactly these permissions already.
+  /// - Returns: The queued operations, each before those of the branches inside of its own. Empty if the user has exactly
+  ///   these permissions already.
   @discardableResult
   public func recursiveAddShareItem(
     _ shareItem: ZDCShareItem, forUserID userID: String, nodeID: String
@@ -45,6 +51,11 @@ extension ZDCCloudTransaction {
   /// nothing that is written afterwards, even together with the server. Nodes that are not written again keep the keys
   /// that the user had; see ``ZDCCloudReadTransaction/accessReceipts(forNodeID:)``.
   ///
+  /// Branches below that are shared separately have lists of their own. Each that names the user is changed by one operation
+  /// and gets a new key, as described for ``recursiveAddShareItem(_:forUserID:nodeID:)``. None of the operations waits for
+  /// another one. Branches that another device splits off before the removal is sent are included. Each node has its own
+  /// receipts.
+  ///
   /// Misuse poisons the transaction, as in ``recursiveAddShareItem(_:forUserID:nodeID:)``.
   ///
   /// ```swift
@@ -55,7 +66,8 @@ extension ZDCCloudTransaction {
   /// - Parameters:
   ///   - userID: The text of the user's ID.
   ///   - nodeID: The node's ``ZDCNode/uuid``.
-  /// - Returns: The queued operations. Empty if the user has no permissions.
+  /// - Returns: The queued operations, each before those of the branches inside of its own. Empty if the user has no
+  ///   permissions.
   @discardableResult
   public func recursiveRemoveShareItem(forUserID userID: String, nodeID: String) -> [ZDCCloudOperation] {
     readWrite.poisoning { try unshare(nodeID: nodeID, withUserID: userID) } ?? []
@@ -84,8 +96,10 @@ extension ZDCCloudTransaction {
     }
     try checkMayShare(root, user: user, giving: permissions)
     if root.list.entry(for: user) == nil { try checkIdentity(of: user) }
-    let isMember = try isMember(user, root)
-    return try queue(isMember ? .modify(user, permissions) : .set(user, permissions), root)
+    let inner = try branches(inside: root, allowing: .set(user, permissions.inherited))
+      .filter { $0.list.entry(for: user) != nil || isAccepted(user) }
+    return try queue(addition(of: user, permissions, to: root), root)
+      + inner.flatMap { try queue(addition(of: user, permissions.inherited, to: $0), $0) }
   }
 
   /// Like ``recursiveRemoveShareItem(forUserID:nodeID:)``, but throws where that poisons the transaction.
@@ -104,7 +118,8 @@ extension ZDCCloudTransaction {
     let root = try sharedRoot(nodeID)
     guard let user = UserID(text: userID) else { throw ZDCCloudError(.unknownUser) }
     try checkMayShare(root, user: user, giving: [])
-    return try queue(.remove(user), root)
+    let inner = try branches(inside: root, allowing: .remove(user))
+    return try ([root] + inner).flatMap { try queue(.remove(user), $0) }
   }
 
   // MARK: Checks
@@ -112,16 +127,27 @@ extension ZDCCloudTransaction {
   /// The top of a branch with its own list, or one that is about to get one.
   private struct SharedRoot {
     var row: NodeRow
+    var zone: Int64
+    var nodeID: NodeID
     /// The list in force, or the one with which the branch will begin.
     var list: ZoneACL.Fields
     /// Whether the list cannot be changed any more, because the owner has closed their account.
     var isFinal = false
+
+    init(_ row: NodeRow, list: ZoneACL.Fields, isFinal: Bool = false) {
+      (self.row, zone, nodeID) = (row, row.zone, row.nodeID)
+      (self.list, self.isFinal) = (list, isFinal)
+    }
   }
 
   private func sharedRoot(_ nodeID: String) throws -> SharedRoot {
     guard let row = try row(nodeID).map(transaction.shown) else {
       throw ZDCCloudError(.invalidParameter, detail: "the node is not in the tree")
     }
+    return try sharedRoot(row)
+  }
+
+  private func sharedRoot(_ row: NodeRow) throws -> SharedRoot {
     let zone = try transaction.cloudState.facts(ofZone: transaction.destination(of: row) ?? row.zone).row
     guard zone.trunk == .home, row.pointer == nil else {
       throw ZDCCloudError(.unsupportedShare, detail: "only the home trunk and nodes below it can be shared")
@@ -130,10 +156,10 @@ extension ZDCCloudTransaction {
       throw ZDCCloudError(.missingParent, detail: "the trunk has not been pulled yet")
     }
     guard row.parent != nil else {
-      return SharedRoot(row: row, list: list, isFinal: zone.ownerAccount != .open)
+      return SharedRoot(row, list: list, isFinal: zone.ownerAccount != .open)
     }
     guard list.owner.text == localUserID else { throw ZDCSecurityError(.splitNeedsOwner, node: row.nodeID) }
-    return SharedRoot(row: row, list: list.inherited())
+    return SharedRoot(row, list: list.inherited())
   }
 
   private func knownUser(_ userID: String) throws -> UserID {
@@ -152,28 +178,81 @@ extension ZDCCloudTransaction {
     }
   }
 
+  private func isAccepted(_ user: UserID) -> Bool {
+    ![.changed, .closed].contains(transaction.user(id: user.text)?.identity)
+  }
+
   private func checkMayShare(_ root: SharedRoot, user: UserID, giving permissions: ZoneACL.Permissions) throws {
     guard user != root.list.owner else {
       throw ZDCCloudError(.invalidParameter, detail: "the owner always has all permissions")
     }
-    guard let own = UserID(text: localUserID) else { throw ZDCError(.corruptDatabase) }
     let change = permissions.isEmpty ? ListChange.remove(user) : .set(user, permissions)
-    guard root.list.allows(change, by: own), !root.isFinal else { throw ZDCCloudError(.notAllowed) }
+    guard try mayMake(change, root) else { throw ZDCCloudError(.notAllowed) }
+  }
+
+  private func mayMake(_ change: ListChange, _ root: SharedRoot) throws -> Bool {
+    guard let own = UserID(text: localUserID) else { throw ZDCError(.corruptDatabase) }
+    return root.list.allows(change, by: own) && !root.isFinal
   }
 
   /// Whether the list names the user, and no removal is on its way that could make a change of permissions void.
   private func isMember(_ user: UserID, _ root: SharedRoot) throws -> Bool {
     guard root.list.entry(for: user) != nil else { return false }
-    return try !ListChangeStore(transaction).isInFlight(node: root.row.id, member: user)
+    return try !ListChangeStore(transaction).isInFlight(node: root.row, member: user)
+  }
+
+  // MARK: Branches inside
+
+  /// Returns the branches below with lists of their own that belong to the same owner, and those that are about to get one,
+  /// if the local user may make the change there. Each precedes those inside of it.
+  private func branches(inside root: SharedRoot, allowing change: ListChange) throws -> [SharedRoot] {
+    try branches(inside: root, splits: queuedSplits(by: root.list.owner)).filter { try mayMake(change, $0) }
+  }
+
+  private func branches(inside root: SharedRoot, splits: [NodeRow]) throws -> [SharedRoot] {
+    let split = try splits.filter { try $0.id != root.row.id && nodes.isNode($0.id, atOrBelow: root.row.id) }
+    let inner = try transaction.mounts.zones(below: root.row.id).flatMap { zone in
+      guard let branch = try branch(ofZone: zone, in: root) else { return [SharedRoot]() }
+      // Without its root, nothing below it is known.
+      return try [branch] + (branch.row.zone == zone ? branches(inside: branch, splits: splits) : [])
+    }
+    return try split.map(sharedRoot) + inner
+  }
+
+  /// - Returns: nil for a branch of another user than the owner of the one around it, and one that has ended.
+  private func branch(ofZone id: Int64, in outer: SharedRoot) throws -> SharedRoot? {
+    guard let zone = try transaction.zones.zone(id: id), !zone.isClosed,
+      zone.owner ?? UserID(text: localUserID) == outer.list.owner,
+      let row = try nodes.root(zone: id) ?? transaction.mounts.pointer(ofZone: id).flatMap({ try nodes.node(id: $0) })
+    else { return nil }
+    // Before the first pull, the list is likely to be that of the branch around it.
+    var branch = SharedRoot(
+      row, list: zone.head?.acl.fields ?? outer.list.inherited(), isFinal: zone.ownerAccount != .open)
+    (branch.zone, branch.nodeID) = (id, zone.zone.root)
+    return branch
+  }
+
+  /// Returns the nodes that are to get a list of their own, the outer ones first. Only the owner makes such lists.
+  private func queuedSplits(by owner: UserID) throws -> [NodeRow] {
+    guard owner.text == localUserID else { return [] }
+    return try ListChangeStore(transaction).splitNodes(localUser: localUser).filter { row in
+      try transaction.zones.zone(id: transaction.destination(of: row) ?? row.zone)?.owner == nil
+    }
   }
 
   // MARK: Queueing
 
+  private func addition(
+    of user: UserID, _ permissions: ZoneACL.Permissions, to root: SharedRoot
+  ) throws -> ListChange {
+    try isMember(user, root) ? .modify(user, permissions) : .set(user, permissions)
+  }
+
   private func queue(_ change: ListChange, _ root: SharedRoot) throws -> [ZDCCloudOperation] {
     guard let member = change.member else { return [] }
     let store = ListChangeStore(transaction)
-    let isKnown = try root.list.has(change) && !store.isInFlight(node: root.row.id, member: member)
-    let waiting = try store.waiting(node: root.row.id, member: member)
+    let isKnown = try root.list.has(change) && !store.isInFlight(node: root.row, member: member)
+    let waiting = try store.waiting(node: root.row, member: member)
     if !waiting.isEmpty { signalQueue() }
     if isKnown {
       for operation in waiting { try operations.delete(id: operation.id) }
@@ -185,8 +264,8 @@ extension ZDCCloudTransaction {
       return [try transaction.zdcOperation(last)]
     }
     var operation = OperationRow(
-      uuid: UUIDv7.make(atMs: now), zone: root.row.zone, kind: .changeList, node: root.row.id,
-      nodeUUID: root.row.uuid, nodeID: root.row.nodeID, createdMs: now)
+      uuid: UUIDv7.make(atMs: now), zone: root.zone, kind: .changeList, node: root.row.id,
+      nodeUUID: root.row.uuid, nodeID: root.nodeID, createdMs: now)
     operation.listChange = change
     // A node that is not in the cloud yet has nothing to split off.
     let create = try operations.create(ofNode: root.row.id)
@@ -202,9 +281,7 @@ extension ZoneACL.Fields {
   /// The rights `L` and `U` depend on the place below the zone's root, so in the branch they allow no change.
   package func inherited() -> ZoneACL.Fields {
     var list = self
-    for index in list.entries.indices where !list.entries[index].permissions.isDisjoint(with: [.leafsOnly, .userOnly]) {
-      list.entries[index].permissions = .read
-    }
+    for index in list.entries.indices { list.entries[index].permissions = list.entries[index].permissions.inherited }
     return list
   }
 
@@ -230,4 +307,9 @@ extension ZoneACL.Fields {
     case .rotate: return own.contains(.share)
     }
   }
+}
+
+extension ZoneACL.Permissions {
+  /// The permissions in a branch inside of the one for which they were given.
+  package var inherited: ZoneACL.Permissions { isDisjoint(with: [.leafsOnly, .userOnly]) ? self : .read }
 }

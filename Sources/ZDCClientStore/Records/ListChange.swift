@@ -25,6 +25,15 @@ package enum ListChange: Sendable, Hashable {
     }
   }
 
+  /// The same change for the list of a branch inside.
+  package var inherited: ListChange {
+    switch self {
+    case .set(let user, let permissions): .set(user, permissions.inherited)
+    case .modify(let user, let permissions): .modify(user, permissions.inherited)
+    case .remove, .rotate: self
+    }
+  }
+
   /// Above all permissions in the column, for those of a user who is a member.
   private static let ofMember: Int64 = 1 << 16
 
@@ -52,8 +61,11 @@ package enum ListChange: Sendable, Hashable {
 /// The queued changes of access lists inside one transaction.
 package struct ListChangeStore {
   package let operations: OperationStore
+  private let nodes: NodeStore
 
-  package init(_ transaction: ZDCReadTransaction) { operations = transaction.operations }
+  package init(_ transaction: ZDCReadTransaction) {
+    (operations, nodes) = (transaction.operations, transaction.nodes)
+  }
 
   /// The queued changes of lists in a zone, in queue order: those of the zone's own list, whose node is the zone's root,
   /// and those of nodes below it that are to get a list of their own.
@@ -88,18 +100,36 @@ package struct ListChangeStore {
   }
 
   /// The changes of one member's entry in a node's list that were not sent yet, in queue order.
-  package func waiting(node: Int64, member: UserID) throws -> [OperationRow] {
+  package func waiting(node: NodeRow, member: UserID) throws -> [OperationRow] {
     try operations.fetchAll(
-      "WHERE node = ? AND kind = 6 AND member = ? AND state <> ? ORDER BY id",
-      [node, member.data, OperationRow.State.inFlight.rawValue])
+      "WHERE node = ? AND zone = ? AND kind = 6 AND member = ? AND state <> ? ORDER BY id",
+      [node.id, node.zone, member.data, OperationRow.State.inFlight.rawValue])
   }
 
   /// Whether a change of one member's entry was sent, and its outcome is not known yet.
-  package func isInFlight(node: Int64, member: UserID) throws -> Bool {
+  package func isInFlight(node: NodeRow, member: UserID) throws -> Bool {
     try !operations.fetchAll(
-      "WHERE node = ? AND kind = 6 AND member = ? AND state = ? LIMIT 1",
-      [node, member.data, OperationRow.State.inFlight.rawValue]
+      "WHERE node = ? AND zone = ? AND kind = 6 AND member = ? AND state = ? LIMIT 1",
+      [node.id, node.zone, member.data, OperationRow.State.inFlight.rawValue]
     ).isEmpty
+  }
+
+  /// The nodes that are to get a list of their own, the outer ones first.
+  package func splitNodes(localUser: Int64) throws -> [NodeRow] {
+    try nodes.fetchAll(
+      """
+      WHERE parent IS NOT NULL AND id IN (
+        SELECT n.id FROM zdc_zone z
+        CROSS JOIN zdc_operation o INDEXED BY zdc_operation_list ON o.zone = z.id AND o.kind = 6
+        JOIN zdc_node n ON n.id = o.node AND n.zone = o.zone WHERE z.localUser = ?) ORDER BY depth, id
+      """, [localUser])
+  }
+
+  /// The operations that wait for another one.
+  package func dependents(of id: Int64) throws -> [Int64] {
+    let statement = try operations.db.cachedStatement(
+      sql: "SELECT operation FROM zdc_dependency WHERE dependsOn = ? ORDER BY operation")
+    return try Int64.fetchAll(statement, arguments: [id])
   }
 
   /// Decides again about operations that the old list did not allow, after a new list came.

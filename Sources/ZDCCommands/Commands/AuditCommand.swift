@@ -45,6 +45,10 @@ package enum AuditCommand {
     ("keyring", "the account's secret keys, sealed under the 24 words"),
     ("device", "the devices, and since when each is known"),
     ("session", "open sessions; the server stores only hashes of the tokens"),
+    // In front of "zone" and "tree": these sections say who shares with whom.
+    ("access list", "who may use each shared branch, with which permissions and keys; no names"),
+    ("accepted", "the branches of other users that the account follows, and their owners"),
+    ("mailbox", "messages that wait: sender, size and time; the text is sealed"),
     ("zone", "the shape of the tree: ids, parents, sizes, times; no names"),
     ("tree", "the shape of the tree: ids, parents, sizes, times; no names"),
     ("node", "ids, parents, versions and padded sizes; no names, no types"),

@@ -25,8 +25,10 @@ package enum ShareCommands {
     var durableMs: UInt64?
   }
 
-  /// `{"commit","date"?,"isKeyReplaced","nodesWithOldKeys","number","removedBy","userID"}`
+  /// `{"commit","date"?,"isKeyReplaced","nodesWithOldKeys","number","removedBy","tree","userID"}`
   struct Receipt: Encodable, Sendable {
+    /// The path of the node whose access list the user was removed from.
+    var tree: String
     var userID: String
     var removedBy: String
     var number: UInt64
@@ -35,7 +37,8 @@ package enum ShareCommands {
     var isKeyReplaced: Bool
     var nodesWithOldKeys: Int
 
-    init(_ receipt: ZDCAccessReceipt) {
+    init(_ receipt: ZDCAccessReceipt, _ tree: String) {
+      self.tree = tree
       (userID, removedBy) = (receipt.userID, receipt.removedByUserID)
       (number, commit) = (receipt.commitNumber, receipt.commitHash)
       date = receipt.date.map { ISO8601DateFormatter().string(from: $0) }
@@ -56,11 +59,12 @@ package enum ShareCommands {
     guard item.permissions.count == permissions.count else {
       throw CommandError(.usage, "invalidPermissions", "the permissions must be letters of r, w, s, R, L, U, W and B")
     }
-    var (report, node) = try await change(engine, user, path) { cloud, node in
-      _ = try cloud.share(nodeID: node.uuid, withUserID: user, item: item)
+    let changed = try await change(engine, path) { cloud, node in
+      try cloud.share(nodeID: node.uuid, withUserID: user, item: item)
     }
+    var report = changed.reports(of: user)[0]
     report.permissions = item.permissions
-    if !queuesOnly { report.durableMs = try await send(engine, node) }
+    if !queuesOnly { report.durableMs = try await send(engine, changed) }
     try options.output.object(report)
     options.output.note(
       queuesOnly ? queuedNote : "\(ShownName.text(path.fullPath())) is shared with \(user) (\(item.permissions))")
@@ -78,25 +82,34 @@ package enum ShareCommands {
     let engine = try await Engine(opened)
     if !queuesOnly { try await engine.pull() }
     let user = try await opened.userID(typed: user, for: engine.user)
-    var (report, node) = try await change(engine, user, path) { cloud, node in
+    let changed = try await change(engine, path) { cloud, node in
       let isQueued = cloud.explainQueue().contains { $0.nodeID == node.uuid && $0.kind == "changeList" }
-      let isMember = try !cloud.unshare(nodeID: node.uuid, withUserID: user).isEmpty
-      guard !isMember, !isQueued else { return }
-      guard cloud.accessReceipts(forNodeID: node.uuid).contains(where: { $0.userID == user }) else {
-        throw notShared(path, user)
-      }
+      let operations = try cloud.unshare(nodeID: node.uuid, withUserID: user)
+      guard operations.isEmpty, !isQueued else { return operations }
+      guard try removals(of: user, atOrBelow: path, cloud).isEmpty else { return [] }
+      throw notShared(path, user)
     }
-    if !queuesOnly { report.durableMs = try await send(engine, node) }
+    let durableMs = queuesOnly ? nil : try await send(engine, changed)
     let left = isEager && !queuesOnly ? try await opened.sync.replaceOldKeys(forLocalUserID: engine.user) : 0
     if showsReceipt {
       try await printReceipts(engine, user, path)
     } else {
-      try options.output.object(report)
-      let shown = ShownName.text(path.fullPath())
-      options.output.note(queuesOnly ? queuedNote : "\(shown) is no longer shared with \(user)")
+      try printRemovals(options, changed, user, durableMs)
     }
     try await opened.close()
     if left > 0 { throw oldKeysLeft(left) }
+  }
+
+  /// - Parameter durableMs: When the server had all changes; nil if they are only queued.
+  private static func printRemovals(
+    _ options: ProfileOptions, _ changed: Changed, _ user: String, _ durableMs: UInt64?
+  ) throws {
+    for var report in changed.reports(of: user) {
+      report.durableMs = durableMs
+      try options.output.object(report)
+    }
+    guard durableMs != nil else { return options.output.note(queuedNote) }
+    for path in changed.paths { options.output.note("\(ShownName.text(path)) is no longer shared with \(user)") }
   }
 
   private static func notShared(_ path: ZDCTreesystemPath, _ user: String) -> CommandError {
@@ -119,19 +132,30 @@ package enum ShareCommands {
     return try NodePath.parse(path)
   }
 
+  /// The nodes whose access lists were changed, each before those inside of it; the node that was named if there is none.
+  private struct Changed: Sendable {
+    var nodes: [ZDCNode]
+    var paths: [String]
+    let queuedMs = WallClock.milliseconds
+
+    func reports(of user: String) -> [ChangeReport] {
+      nodes.map { ChangeReport(userID: user, cloudID: $0.cloudID, queuedMs: queuedMs) }
+    }
+  }
+
   private static func change(
-    _ engine: Engine, _ user: String, _ path: ZDCTreesystemPath,
-    _ body: @escaping @Sendable (ZDCCloudTransaction, ZDCNode) throws -> Void
-  ) async throws -> (ChangeReport, ZDCNode) {
-    let node = try await engine.opened.connection.write { [opened = engine.opened, own = engine.user] transaction in
+    _ engine: Engine, _ path: ZDCTreesystemPath,
+    _ body: @escaping @Sendable (ZDCCloudTransaction, ZDCNode) throws -> [ZDCCloudOperation]
+  ) async throws -> Changed {
+    try await engine.opened.connection.write { [opened = engine.opened, own = engine.user] transaction in
       guard let cloud = opened.zdc.cloudTransaction(transaction, forLocalUserID: own) else {
         throw ZDCError(.localUserNotFound)
       }
       let node = try existing(path, cloud)
-      try body(cloud, node)
-      return node
+      let changed = try body(cloud, node).compactMap { cloud.node(id: $0.nodeID) }
+      let nodes = changed.isEmpty ? [node] : changed
+      return Changed(nodes: nodes, paths: nodes.map { cloud.path(for: $0)?.fullPath() ?? "" })
     }
-    return (ChangeReport(userID: user, cloudID: node.cloudID, queuedMs: WallClock.milliseconds), node)
   }
 
   private static func existing(_ path: ZDCTreesystemPath, _ cloud: ZDCCloudReadTransaction) throws -> ZDCNode {
@@ -139,25 +163,38 @@ package enum ShareCommands {
     return node
   }
 
-  private static func send(_ engine: Engine, _ node: ZDCNode) async throws -> UInt64 {
-    let progress = ProgressDisplay(ProgressLine(verb: "share", itemsTotal: 1), isEnabled: false)
-    try await engine.settle(NodeSet([node.uuid]), progress: progress)
+  private static func send(_ engine: Engine, _ changed: Changed) async throws -> UInt64 {
+    let progress = ProgressDisplay(ProgressLine(verb: "share", itemsTotal: changed.nodes.count), isEnabled: false)
+    try await engine.settle(NodeSet(changed.nodes.map(\.uuid)), progress: progress)
     return WallClock.milliseconds
   }
 
   private static func printReceipts(_ engine: Engine, _ user: String, _ path: ZDCTreesystemPath) async throws {
     let output = engine.opened.output
-    let receipts = try await engine.opened.reader.read { transaction -> [ZDCAccessReceipt] in
-      let cloud = try engine.opened.cloud(transaction, engine.user).cloud
-      return cloud.accessReceipts(forNodeID: try existing(path, cloud).uuid)
+    let receipts = try await engine.opened.reader.read { transaction in
+      try removals(of: user, atOrBelow: path, engine.opened.cloud(transaction, engine.user).cloud)
     }
-    let shown = ShownName.text(path.fullPath())
-    for receipt in receipts.filter({ $0.userID == user }).map(Receipt.init) {
+    for receipt in receipts {
       try output.object(receipt)
+      let shown = ShownName.text(receipt.tree)
       output.line("\(receipt.userID) lost access to \(shown) with commit \(receipt.number) (\(receipt.commit))")
       output.line("  removed by \(receipt.removedBy)\(receipt.date.map { ", \($0)" } ?? "")")
       output.line("  the key is \(receipt.isKeyReplaced ? "replaced" : "not replaced yet: run zdc sync")")
       output.line("  \(Amounts.count(receipt.nodesWithOldKeys, "node")) not written since")
+    }
+  }
+
+  /// Returns the receipts of a node's tree, and of the branches inside that their owner has shared separately.
+  private static func removals(
+    of user: String, atOrBelow path: ZDCTreesystemPath, _ cloud: ZDCCloudReadTransaction
+  ) throws -> [Receipt] {
+    let node = try existing(path, cloud)
+    let inner = cloud.sharedTreeRoots().filter { $0.anchor?.userID == node.anchor?.userID && $0.uuid != node.uuid }
+      .map { ($0, cloud.path(for: $0)?.fullPath() ?? "") }
+      .filter { $0.1.hasPrefix(path.isTrunk ? path.fullPath() : path.fullPath() + "/") }
+      .sorted { $0.1 < $1.1 }
+    return ([(node, path.fullPath())] + inner).flatMap { node, path in
+      cloud.accessReceipts(forNodeID: node.uuid).filter { $0.userID == user }.map { Receipt($0, path) }
     }
   }
 

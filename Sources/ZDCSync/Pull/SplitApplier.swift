@@ -34,6 +34,7 @@ struct SplitApplier {
     guard let origin, let branch else { return try endAccess(departed) }
     try begin(origin, branch)
     try move(departed, to: branch, pointer: try pointer(in: commit, below: departed.top.parent))
+    try repeatListChanges(origin.acl.fields, branch)
     let isSameList = parentList.map { $0.fields.inherited().permissionsByUser == origin.acl.fields.permissionsByUser }
     guard commit.fields.writer != session.user || isSameList == false else { return }
     try AccessChange(session: session, zone: branch, transaction: transaction).announce()
@@ -210,6 +211,33 @@ struct SplitApplier {
       guard try !nodes.isNode(row.id, atOrBelow: root.id), let current = try nodes.node(id: row.id) else { continue }
       _ = try places.returnToCloudPlace(current)
     }
+  }
+
+  /// Queues the changes of the parent zone's list for the list of the new zone, too. The app has made them for all nodes that
+  /// were below, and the branch began with the members from before.
+  private func repeatListChanges(_ list: ZoneACL.Fields, _ branch: Int64) throws {
+    guard let parent = try nodes.root(zone: zone) else { return }
+    let store = ListChangeStore(transaction)
+    var decided = Set(try store.changes(zone: branch).compactMap(\.listChange?.member))
+    // The last change of a member's entry counts.
+    for queued in try store.changes(zone: zone).reversed() where queued.nodeID == parent.nodeID {
+      guard let change = queued.listChange?.inherited, let member = change.member, decided.insert(member).inserted,
+        !list.has(change), list.allows(change, by: session.user)
+      else { continue }
+      // The row of the new root may not be read yet.
+      let added = try queue(change, of: nodes.root(zone: branch) ?? parent, in: branch)
+      for id in try store.dependents(of: queued.id) { try transaction.operations.addDependency(of: id, on: added) }
+    }
+  }
+
+  private func queue(_ change: ListChange, of row: NodeRow, in branch: Int64) throws -> Int64 {
+    var operation = OperationRow(
+      uuid: UUIDv7.make(atMs: session.now()), zone: branch, kind: .changeList, node: row.id, nodeUUID: row.uuid,
+      nodeID: top, createdMs: session.now())
+    operation.listChange = change
+    try transaction.operations.insert(&operation)
+    transaction.signal(.queue(localUser: session.localUser))
+    return operation.id
   }
 
   // MARK: Others

@@ -224,7 +224,7 @@ struct ZoneRewind {
     let store = ListChangeStore(transaction)
     for entry in list.entries where common.entry(for: entry.user)?.permissions == entry.permissions {
       guard let change = pinned.reduction(of: entry), list.allows(change, by: session.user),
-        try store.waiting(node: root.id, member: entry.user).isEmpty
+        try store.waiting(node: root, member: entry.user).isEmpty
       else { continue }
       try transaction.queue(change, of: root, in: session)
     }

@@ -234,7 +234,7 @@ struct BranchAttackTests {
     }
   }
 
-  private struct Records {
+  struct Records {
     var records: [NodeRecord]
     var count: Int { records.count }
     func contains(_ hash: RecordHash) -> Bool { records.contains { $0.hash == hash } }
@@ -242,7 +242,7 @@ struct BranchAttackTests {
   }
 
   /// All live records of the tree and of the branch, as the server has them.
-  private static func records(_ node: NodeID, _ people: People) async throws -> Records {
+  static func records(_ node: NodeID, _ people: People) async throws -> Records {
     let rogue = try await people.rogue("alice", people.alice)
     let tree = TreeID.derive(owner: try people.alice.userID, trunk: .home, appTreeID: TestDevice.treeID)
     let zones = try await people.alice.database.read {
@@ -259,7 +259,7 @@ struct BranchAttackTests {
   }
 
   /// Whether a node's key opens the record: as that of the node itself, or as that of its parent.
-  private static func opens(_ key: NodeKey, _ record: NodeRecord) -> Bool {
+  static func opens(_ key: NodeKey, _ record: NodeRecord) -> Bool {
     if (try? RecordOpener.open(record, key: key)) != nil { return true }
     return (try? RecordOpener.open(record, parent: ParentKeys(key, keyGen: record.fields.parentKeyGen))) != nil
   }

@@ -127,7 +127,8 @@ struct InnerBranchTests {
     try await TestWorld.run { world in
       let people = try await Self.nested(world) { [$0.carol] }
       let (alice, bob) = (people.alice, people.bob)
-      // The split copied the members of its place, of whom Bob was none.
+      try await alice.unshare("/list/inner", with: bob)
+      try await alice.sync()
       try await bob.graft("/list", try await alice.invite("/list"), from: alice)
       try await world.settle(bob)
       let pointer = try await bob.node("/list/inner")
