@@ -110,7 +110,8 @@ extension Promise {
         "SeedDelegateTests/everyMethodOfTheDocument_hasTheProtocolsSignature")),
     Promise(
       id: "check-003-2", wording: "no content for a message parks it",
-      state: .tested(by: "MessageTests/aMessageForWhichTheAppHasNothing_isParked")),
+      state: .tested(
+        by: "Seed004Tests/nilForAMessage_parksIt", "MessageTests/aMessageForWhichTheAppHasNothing_isParked")),
     Promise(
       id: "check-003-3", wording: "when a message is sent its operation is gone from the queue",
       state: .tested(by: "MessageTests/whenAMessageIsSent_itsOperationIsGoneFromTheQueue")),
