@@ -46,6 +46,28 @@ import ZeroDarkCloudTesting
     }
   }
 
+  /// Compiles without a warning.
+  @Test func resultsOfMessagesAndGrafts_mayBeIgnored() async throws {
+    try await TestWorld.run { world in
+      let (alice, bob, node) = try await friends(world)
+      try await alice.invite(bob, to: node)
+      try await alice.device.sync()
+      try await bob.device.sync()
+      let invitation = try await bob.invitation()
+      try await bob.device.write { _, cloud in
+        let sender = try #require(cloud.user(id: invitation.senderID))
+        let remotePath = try #require(ZDCCloudPath(path: invitation.cloudPath))
+        try cloud.sendMessage(toRecipients: [sender])
+        try cloud.sendSignal(toRecipient: sender)
+        try cloud.graftNode(
+          withLocalPath: ZDCTreesystemPath(pathComponents: ["Groceries"]), remoteCloudPath: remotePath,
+          remoteCloudID: invitation.cloudID, remoteUser: sender)
+      }
+      #expect(try await bob.node(groceries)?.cloudID == node.cloudID)
+      for person in [alice, bob] { try await person.device.close() }
+    }
+  }
+
   /// - the app has nothing for a message, as its tag is missing
   /// => the message is parked, and the app is asked again after queueDataUpload, or in the next launch
   @Test(arguments: [false, true], [false, true])

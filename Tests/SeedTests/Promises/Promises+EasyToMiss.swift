@@ -5,9 +5,10 @@ extension Promise {
     Promise(
       id: "check-000-1",
       wording:
-        "results of creating, deleting and queueing an upload may be ignored; of messages and grafts, when they come",
+        "results of creating, deleting and queueing an upload may be ignored; also of messages and grafts",
       state: .tested(
-        by: "SeedPromiseTests/resultsMayBeIgnored_andTryIsNotNeeded", "SeedTests/seed000_createLinkTagModifyDelete")),
+        by: "SeedPromiseTests/resultsMayBeIgnored_andTryIsNotNeeded", "SeedTests/seed000_createLinkTagModifyDelete",
+        "Seed004Tests/resultsOfMessagesAndGrafts_mayBeIgnored")),
     Promise(
       id: "check-000-2", wording: "look-ups work on a transaction that only reads",
       state: .tested(by: "SeedPromiseTests/lookUps_workInATransactionThatOnlyReads")),
