@@ -52,6 +52,21 @@ import ZeroDarkCloudTesting
     }
   }
 
+  /// An app that has the later name of `didSendMessage` only.
+  @Test func didSendMessage_callsItsLaterName_withTheRecipient() async throws {
+    try await TestWorld.run { world in
+      let app = LaterDelegate()
+      let bob = try await world.device("bob", account: "bob")
+      let recipient = try bob.localUserID
+      try await world.device(delegate: app) { a in
+        try await a.meet(bob)
+        let message = try await a.send("hello", to: bob)
+        try await a.sync()
+        #expect(app.sent.map(\.message) == [message.uuid] && app.sent.map(\.recipient) == [recipient])
+      }
+    }
+  }
+
   /// => seven methods are enough for a delegate; each of the others has a default
   @Test func sevenMethods_areEnough() async throws {
     try await TestWorld.run { world in
@@ -92,6 +107,46 @@ private final class SmallestDelegate: ZeroDarkCloudDelegate {
   func didPushNodeData(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: YapDatabaseReadWriteTransaction) {
     names.withLock { $0.append(path.nodeName) }
   }
+
+  func didDiscoverNewNode(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: YapDatabaseReadWriteTransaction) {}
+
+  func didDiscoverModifiedNode(
+    _ node: ZDCNode, with change: ZDCNodeChange, at path: ZDCTreesystemPath,
+    transaction: YapDatabaseReadWriteTransaction
+  ) {}
+
+  func didDiscoverMovedNode(
+    _ node: ZDCNode, from oldPath: ZDCTreesystemPath, to newPath: ZDCTreesystemPath,
+    transaction: YapDatabaseReadWriteTransaction
+  ) {}
+
+  func didDiscoverDeletedNode(
+    _ node: ZDCNode, at path: ZDCTreesystemPath, timestamp: Date?, transaction: YapDatabaseReadWriteTransaction
+  ) {}
+
+  func didDiscoverConflict(
+    _ conflict: ZDCNodeConflict, forNode node: ZDCNode, atPath path: ZDCTreesystemPath,
+    transaction: YapDatabaseReadWriteTransaction
+  ) {}
+}
+
+/// A delegate that has the later name of `didSendMessage`, and not the seed's.
+private final class LaterDelegate: ZeroDarkCloudDelegate {
+  private let recipients = Mutex<[(message: String, recipient: String)]>([])
+
+  var sent: [(message: String, recipient: String)] { recipients.withLock { $0 } }
+
+  func data(for node: ZDCNode, at path: ZDCTreesystemPath, transaction: YapDatabaseReadTransaction) -> ZDCData {
+    ZDCData(data: Data("data".utf8))
+  }
+
+  func didPushNodeData(
+    _ message: ZDCNode, toRecipient recipient: ZDCUser, transaction: YapDatabaseReadWriteTransaction
+  ) {
+    recipients.withLock { $0.append((message.uuid, recipient.uuid)) }
+  }
+
+  func didPushNodeData(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: YapDatabaseReadWriteTransaction) {}
 
   func didDiscoverNewNode(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: YapDatabaseReadWriteTransaction) {}
 
