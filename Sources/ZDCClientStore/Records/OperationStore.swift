@@ -131,6 +131,27 @@ package final class OperationStore: TransactionCache {
     return result
   }
 
+  /// The operations of other zones that those of a zone wait for, however many steps away, with their open dependencies.
+  package func foreignDependencies(zone: Int64) throws -> (uuids: [Int64: String], dependencies: [Int64: [Int64]]) {
+    let isQueued = "EXISTS (SELECT 1 FROM zdc_operation t WHERE t.id = d.dependsOn)"
+    let query = """
+      WITH RECURSIVE foreigners(id) AS (
+        SELECT d.dependsOn FROM zdc_operation o CROSS JOIN zdc_dependency d ON d.operation = o.id
+        CROSS JOIN zdc_operation t ON t.id = d.dependsOn WHERE o.zone = ?1 AND t.zone <> ?1
+        UNION
+        SELECT d.dependsOn FROM foreigners f CROSS JOIN zdc_dependency d ON d.operation = f.id WHERE \(isQueued)
+      ) SELECT o.id, o.uuid, d.dependsOn FROM foreigners f CROSS JOIN zdc_operation o ON o.id = f.id
+      LEFT JOIN zdc_dependency d ON d.operation = o.id AND \(isQueued) ORDER BY o.id, d.dependsOn
+      """
+    var (uuids, dependencies): ([Int64: String], [Int64: [Int64]]) = ([:], [:])
+    try db.forEachRow(query, [zone]) { row in
+      let id: Int64 = row[0]
+      uuids[id] = row[1] as String
+      if let dependency = row[2] as Int64? { dependencies[id, default: []].append(dependency) }
+    }
+    return (uuids, dependencies)
+  }
+
   // MARK: Writing
 
   /// Appends to the queue and gives the operation its number.

@@ -128,6 +128,9 @@ struct Explainer {
   private let transaction: ZDCReadTransaction
   private let zone: ZoneRow
   private let dependencies: [Int64: [Int64]]
+  /// Contains the operations of other zones that this zone's operations wait for.
+  private let graph: OperationGraph
+  private let uuids: [Int64: String]
   private let waiting: [Int64: PushPlan.Waiting]
   private let engine: EngineState
   private let isPaused: Bool
@@ -140,8 +143,11 @@ struct Explainer {
     isPaused = try transaction.pushPause(localUser: zone.localUser) != nil
     dependencies = try transaction.operations.dependencies(zone: zone.id)
     let operations = try transaction.operations.operations(zone: zone.id, limit: .max)
+    let foreign = try transaction.operations.foreignDependencies(zone: zone.id)
+    graph = OperationGraph(dependencies.merging(foreign.dependencies) { own, _ in own })
+    uuids = foreign.uuids.merging(operations.map { ($0.id, $0.uuid) }) { $1 }
     let plan = PushPlan(
-      operations: operations, dependencies: dependencies,
+      operations: operations, dependencies: dependencies, foreign: foreign.uuids,
       unread: try transaction.unreadNodes(of: operations, zone: zone.id), unreadable: zone.unreadableReason?.code,
       mayWrite: try transaction.cloudState.facts(ofZone: zone.id).mayWrite,
       nowMs: transaction.context.clock(), limit: .max)
@@ -171,14 +177,13 @@ struct Explainer {
   }
 
   package func explain(_ operations: [OperationRow]) throws -> [ZDCOperationExplanation] {
-    let graph = OperationGraph(dependencies)
-    return try operations.map { operation in
+    try operations.map { operation in
       let (reason, detail) = underEngine(try cause(of: operation))
       let history = try transaction.attempts.attempts(of: operation.id)
       return ZDCOperationExplanation(
         uuid: operation.uuid, kind: "\(operation.kind)", nodeID: operation.nodeUUID, cloudID: operation.nodeID.text,
-        reason: reason, detail: detail, waitsFor: try uuids(dependencies[operation.id] ?? []),
-        rootCauses: try uuids(graph.roots(of: operation.id).sorted()),
+        reason: reason, detail: detail, waitsFor: (dependencies[operation.id] ?? []).compactMap { uuids[$0] },
+        rootCauses: graph.roots(of: operation.id).sorted().compactMap { uuids[$0] },
         attempts: max(operation.attempts, history.reduce(0) { $0 + $1.times }), history: history,
         notBefore: notBefore(operation, reason),
         createdAt: Date(ms: operation.createdMs), priority: operation.priority)
@@ -230,9 +235,5 @@ struct Explainer {
   private func notBefore(_ operation: OperationRow, _ reason: ZDCWaitReason) -> Date? {
     if operation.notBeforeMs > 0 { return Date(ms: operation.notBeforeMs) }
     return reason == .backoff ? engine.pauses[zone.id]?.date : nil
-  }
-
-  private func uuids(_ ids: [Int64]) throws -> [String] {
-    try ids.compactMap { try transaction.operations.operation(id: $0)?.uuid }
   }
 }

@@ -49,16 +49,18 @@ package struct PushPlan: Equatable {
   ///   - unread: Nodes that cannot be put before the next pull.
   ///   - unreadable: The reason why the tree's key is missing; if set, all operations wait.
   ///   - mayWrite: Whether the access list in force lets the user write.
+  ///   - foreign: The UUIDs of operations in other queues that these wait for.
   ///   - underWay: Operations whose content is being uploaded. They never hold up others, regardless of their number.
   package init(
-    operations: [OperationRow], dependencies: [Int64: [Int64]], unread: Set<Int64> = [],
-    unreadable: ZDCSecurityError.Code? = nil, mayWrite: Bool = true, underWay: Set<Int64> = [], nowMs: UInt64,
+    operations: [OperationRow], dependencies: [Int64: [Int64]], foreign: [Int64: String] = [:],
+    unread: Set<Int64> = [], unreadable: ZDCSecurityError.Code? = nil, mayWrite: Bool = true, underWay: Set<Int64> = [],
+    nowMs: UInt64,
     limit: Int = Limits.commitOperations
   ) {
     self.dependencies = dependencies
     self.underWay = underWay
     (self.unreadable, self.mayWrite) = (unreadable, mayWrite)
-    let byID = Dictionary(uniqueKeysWithValues: operations.map { ($0.id, $0) })
+    let uuids = foreign.merging(operations.map { ($0.id, $0.uuid) }) { $1 }
     var stepByNode: [Int64: Int] = [:]
     var chosen: Set<Int64> = []
     for operation in Self.ordered(operations, dependencies) {
@@ -67,7 +69,7 @@ package struct PushPlan: Equatable {
       let isInCommit = operation.isInCommit
       let open = isBeyond ? nil : dependencies[operation.id]?.first { !isInCommit || !chosen.contains($0) }
       let isUnread = operation.node.map(unread.contains) ?? false
-      if let wait = wait(operation, isUnread: isUnread, open: open, byID: byID, nowMs: nowMs) {
+      if let wait = wait(operation, isUnread: isUnread, open: open, uuids: uuids, nowMs: nowMs) {
         waiting.append(wait)
         continue
       }
@@ -85,7 +87,7 @@ package struct PushPlan: Equatable {
   }
 
   private mutating func wait(
-    _ operation: OperationRow, isUnread: Bool, open: Int64?, byID: [Int64: OperationRow], nowMs: UInt64
+    _ operation: OperationRow, isUnread: Bool, open: Int64?, uuids: [Int64: String], nowMs: UInt64
   ) -> Waiting? {
     if operation.state != .pending { return Waiting(operation: operation.id, reason: operation.reason) }
     if let unreadable { return Waiting(operation: operation.id, reason: .unreadable, detail: unreadable.rawValue) }
@@ -99,7 +101,7 @@ package struct PushPlan: Equatable {
       return Waiting(operation: operation.id, reason: operation.reason, detail: operation.reasonDetail)
     }
     if isUnread { return Waiting(operation: operation.id, reason: .notPulledYet) }
-    return open.map { Waiting(operation: operation.id, reason: .waitingForOperation, detail: byID[$0]?.uuid) }
+    return open.map { Waiting(operation: operation.id, reason: .waitingForOperation, detail: uuids[$0]) }
   }
 
   /// Adds the operation to its node's step. Returns false when the plan is full.
