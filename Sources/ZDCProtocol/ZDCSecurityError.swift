@@ -18,6 +18,11 @@ public struct ZDCSecurityError: Error, Hashable, Sendable {
   public var node: ZDCNodeID?
   /// The user who wrote the data or whom it describes, if known.
   public var user: ZDCUserID?
+  /// The number of the user's device that sent the messages, for `messageGap`.
+  public var device: UInt64?
+  /// The lowest and the highest number of a missing message of the device, for `messageGap`. Numbers in between may have
+  /// arrived. Nil if the user has more devices than are counted.
+  public var missing: ClosedRange<UInt64>?
 
   /// Creates an error, for previews and tests.
   public init(_ code: Code, zone: ZDCZoneID? = nil, node: ZDCNodeID? = nil, user: ZDCUserID? = nil) {
@@ -29,7 +34,9 @@ public struct ZDCSecurityError: Error, Hashable, Sendable {
 
   /// Returns the same error with IDs that a caller knows. IDs that are already set are kept.
   package func with(zone: ZoneID? = nil, node: NodeID? = nil, user: UserID? = nil) -> ZDCSecurityError {
-    ZDCSecurityError(code, zone: self.zone ?? zone, node: self.node ?? node, user: self.user ?? user)
+    var error = self
+    (error.zone, error.node, error.user) = (self.zone ?? zone, self.node ?? node, self.user ?? user)
+    return error
   }
 }
 
@@ -75,6 +82,8 @@ extension ZDCSecurityError: CustomStringConvertible {
     if let zone { text += " zone=\(zone.tree.text)/\(zone.root.text)" }
     if let node { text += " node=\(node.text)" }
     if let user { text += " user=\(user.text)" }
+    if let device { text += " device=\(device)" }
+    if let missing { text += " missing=\(missing.lowerBound)-\(missing.upperBound)" }
     return text + ")"
   }
 }

@@ -56,6 +56,7 @@ package enum FrameworkSchema {
     migrator.registerMigration("zdc.retirements") { db in try db.execute(sql: "DROP TABLE zdc_key_retirement") }
     migrator.registerMigration("zdc.userNumbers") { db in try db.execute(sql: userNumbers) }
     migrator.registerMigration("zdc.dueDeliveries") { db in try db.execute(sql: dueDeliveries) }
+    migrator.registerMigration("zdc.messageGaps") { db in try db.execute(sql: securityEventGaps) }
   }
 
   /// The verified log, one hash per commit. It shows where a server's log diverges, and whether this device made the
@@ -94,6 +95,13 @@ package enum FrameworkSchema {
     ALTER TABLE zdc_security_event ADD COLUMN firstMs INTEGER NOT NULL DEFAULT 0;
     UPDATE zdc_security_event SET firstMs = timeMs;
     CREATE INDEX zdc_security_event_user ON zdc_security_event (localUser, code, zone, nodeID)
+    """
+
+  /// The sending device, and the lowest and highest number of its missing messages.
+  private static let securityEventGaps = """
+    ALTER TABLE zdc_security_event ADD COLUMN device INTEGER;
+    ALTER TABLE zdc_security_event ADD COLUMN firstMissing INTEGER;
+    ALTER TABLE zdc_security_event ADD COLUMN lastMissing INTEGER
     """
 
   /// The burn date that the cloud has. Before this column, a queued change of it could not be told from another device's.

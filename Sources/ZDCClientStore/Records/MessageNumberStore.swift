@@ -24,6 +24,17 @@ package struct MessageNumbers: Sendable, Hashable {
     let above = Set(new.filter { $0 > before })
     return newHighest - before - UInt64(above.count)
   }
+
+  /// The lowest and the highest number of the ``missing`` messages.
+  package var missingRange: ClosedRange<UInt64>? {
+    guard missing > 0 else { return nil }
+    let before = highest ?? 0
+    let above = Set(new.filter { $0 > before }).sorted()
+    var (first, last) = (before + 1, newHighest - 1)
+    for number in above where number == first { first += 1 }
+    for number in above.reversed() where number == last { last -= 1 }
+    return first...last
+  }
 }
 
 /// The numbers of messages that were read from the log of an inbox, inside one transaction.

@@ -46,19 +46,26 @@ extension ZDCReadTransaction {
 
 extension ZDCReadWriteTransaction {
   /// Keeps a security error in the database, where an app or a person finds it later. Equal ones are one row, which
-  /// becomes the newest again. The oldest rows are deleted above a limit, except the reason why a tree is frozen.
+  /// becomes the newest again, with the latest range of missing messages. The oldest rows are deleted above a limit, except the reason why a tree is frozen.
   package func record(_ error: ZDCSecurityError, localUser: Int64, zone: Int64?, atMs time: UInt64) throws {
-    let same: StatementArguments = [localUser, error.code.rawValue, zone, error.node?.data, error.user?.data]
-    let isSame = "localUser = ? AND code = ? AND zone IS ? AND nodeID IS ? AND userID IS ?"
+    let same: StatementArguments = [
+      localUser, error.code.rawValue, zone, error.node?.data, error.user?.data, error.device?.stored,
+    ]
+    let isSame = "localUser = ? AND code = ? AND zone IS ? AND nodeID IS ? AND userID IS ? AND device IS ?"
     let known = try Row.fetchOne(
       database, sql: "SELECT SUM(times), MIN(firstMs) FROM zdc_security_event WHERE \(isSame)", arguments: same)
     let times: Int = known?[0] ?? 0
     if times > 0 { try database.execute(sql: "DELETE FROM zdc_security_event WHERE \(isSame)", arguments: same) }
     try database.execute(
       sql: """
-        INSERT INTO zdc_security_event (localUser, code, zone, nodeID, userID, timeMs, times, firstMs)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-        """, arguments: same + [time.stored, times + 1, times > 0 ? known?[1] as Int64? : time.stored])
+        INSERT INTO zdc_security_event
+        (localUser, code, zone, nodeID, userID, device, timeMs, times, firstMs, firstMissing, lastMissing)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        """,
+      arguments: same + [
+        time.stored, times + 1, times > 0 ? known?[1] as Int64? : time.stored, error.missing?.lowerBound.stored,
+        error.missing?.upperBound.stored,
+      ])
     try trimSecurityEvents(localUser: localUser)
   }
 

@@ -29,15 +29,17 @@ extension ZDCReadTransaction {
       uniqueKeysWithValues: try zones.zones(localUser: localUser).map { ($0.id, $0.zone) })
     let statement = try database.cachedStatement(
       sql: """
-        SELECT code, timeMs, zone, nodeID, userID, times, firstMs FROM zdc_security_event
-        WHERE localUser = ? ORDER BY id DESC LIMIT ?
+        SELECT code, timeMs, zone, nodeID, userID, times, firstMs, device, firstMissing, lastMissing
+        FROM zdc_security_event WHERE localUser = ? ORDER BY id DESC LIMIT ?
         """)
     return try Row.fetchAll(statement, arguments: [localUser, limit]).compactMap { row in
       // A newer version of the framework may have stored an unknown code.
       guard let code = ZDCSecurityError.Code(rawValue: row[0]) else { return nil }
-      let error = ZDCSecurityError(
+      var error = ZDCSecurityError(
         code, zone: (row[2] as Int64?).flatMap { zones[$0] }, node: (row[3] as Data?).flatMap { NodeID($0) },
         user: (row[4] as Data?).flatMap { UserID($0) })
+      error.device = row.unsigned(7)
+      if let first = row.unsigned(8), let last = row.unsigned(9), first <= last { error.missing = first...last }
       return ZDCSecurityEvent(
         error: error, date: Date(ms: row.unsigned(1) ?? 0), times: row[5], firstDate: Date(ms: row.unsigned(6) ?? 0))
     }

@@ -52,9 +52,10 @@ struct MessageGaps {
   }
 
   private func report(_ numbers: MessageNumbers) throws {
-    let error = ZDCSecurityError(.messageGap, zone: zone.zone, user: numbers.sender)
+    var error = ZDCSecurityError(.messageGap, zone: zone.zone, user: numbers.sender)
+    (error.device, error.missing) = (numbers.device, numbers.missingRange)
     try transaction.record(error, localUser: session.localUser, zone: zone.id, atMs: session.now())
-    transaction.afterCommit { [events = session.events] in events.report(error) }
+    transaction.afterCommit { [events = session.events, error] in events.report(error) }
   }
 }
 

@@ -44,6 +44,8 @@ struct MessageGapTests {
       #expect(try await pair.bob.messages(from: pair.alice).count == 4)
       let found = try await Self.gaps(pair.bob)
       #expect(found.map(\.user) == [try pair.alice.localUserID] && found.map(\.times) == [1])
+      let error = try await pair.bob.syncManager.securityEvents(localUserID: try pair.bob.localUserID).first?.error
+      #expect(error?.device == 1 && error?.missing == 3...3)
       try await Self.deliver([6], forger, pair)
       try await pair.bob.sync()
       // It comes after all, and another one is dropped.
@@ -77,6 +79,37 @@ struct MessageGapTests {
         #expect(try await device.messages(from: pair.alice) == ["alice: fine"])
         #expect(try await Self.gaps(device).isEmpty, "\(device.name)")
       }
+    }
+  }
+
+  @Test(
+    arguments: [
+      (nil, [3, 4], 1...2), (2, [5], 3...4), (2, [4, 7, 8], 3...6), (nil, [1, 2], nil), (9, [3, 4], nil),
+      (nil, [.max], 1...(.max - 1)),
+    ] as [(UInt64?, [UInt64], ClosedRange<UInt64>?)])
+  func aGapNamesTheRangeOfTheMissingMessages(
+    highest: UInt64?, new: [UInt64], missing: ClosedRange<UInt64>?
+  ) {
+    let numbers = MessageNumbers(sender: .zero, device: 1, highest: highest, new: new)
+    #expect(numbers.missingRange == missing)
+  }
+
+  @Test func twoDevicesOfASender_areTwoGaps() async throws {
+    try await TestWorld.run { world in
+      let pair = try await Pair(world)
+      let forger = try await Forger(pair)
+      world.expectsSecurityErrors(["messageGap", "messageGap"], on: pair.bob)
+      for device in 1...2 as ClosedRange<UInt64> {
+        try await Self.deliver([1], forger, pair, device: device)
+      }
+      try await pair.bob.sync()
+      for device in 1...2 as ClosedRange<UInt64> {
+        try await Self.deliver([4], forger, pair, device: device)
+      }
+      try await pair.bob.sync()
+      let events = try await pair.bob.syncManager.securityEvents(localUserID: try pair.bob.localUserID)
+      #expect(Set(events.map(\.error.device)) == [1, 2])
+      #expect(events.allSatisfy { $0.error.missing == 2...3 && $0.times == 1 })
     }
   }
 
