@@ -23,7 +23,13 @@ public struct ZDCAccessReceipt: Sendable, Hashable, Codable {
   public var isKeyReplaced: Bool
   /// The number of nodes in the tree that still have the keys from before its last removal. The user may still read
   /// them, with the server's help, until they are written again.
+  ///
+  /// ``ZDCCloudReadTransaction/cloudIDsWithOldKeys(forNodeID:after:limit:)`` names them.
   public var nodesWithOldKeys: Int
+
+  /// The position of the last commit that the user could read. Everything up to it may have been copied, which no later
+  /// change can undo.
+  public var lastReadableCommitNumber: UInt64 { commitNumber - min(commitNumber, 1) }
 }
 
 extension ZDCCloudReadTransaction {
@@ -52,6 +58,36 @@ extension ZDCCloudReadTransaction {
           lastKeyGeneration: removal.keyGen, isKeyReplaced: list.fields.zoneKeyGen > removal.keyGen,
           nodesWithOldKeys: stale)
       }
+    } ?? []
+  }
+
+  /// Returns the nodes in a node's tree that still have the keys from before its last removal, in pages. Errors poison the
+  /// transaction.
+  ///
+  /// Each page takes time in proportion to the size of the tree.
+  ///
+  /// ```swift
+  /// var page = cloud.cloudIDsWithOldKeys(forNodeID: list.uuid)
+  /// while let last = page.last {
+  ///   print(page.compactMap { cloud.node(cloudID: $0)?.name })
+  ///   page = cloud.cloudIDsWithOldKeys(forNodeID: list.uuid, after: last)
+  /// }
+  /// ```
+  ///
+  /// - Parameters:
+  ///   - nodeID: The ``ZDCNode/uuid`` of any node in the tree. An unknown node has none.
+  ///   - last: The last one of the page before; nil for the first page.
+  ///   - limit: Maximum number of nodes.
+  /// - Returns: The ``ZDCNode/cloudID`` of each, in an order that later pages keep, also of nodes that this device cannot
+  ///   read.
+  public final func cloudIDsWithOldKeys(
+    forNodeID nodeID: String, after last: String? = nil, limit: Int = 1_000
+  ) -> [String] {
+    transaction.poisoning {
+      guard let node = try row(nodeID), let zone = try transaction.zones.zone(id: node.zone) else { return [] }
+      let start = last.flatMap { NodeID(text: $0) } ?? .zero
+      let stale = try transaction.leaves(zone: zone.id).staleNodes(below: zone.zone.root).filter { $0 > start }
+      return stale.sorted().prefix(max(limit, 0)).map(\.text)
     } ?? []
   }
 

@@ -17,4 +17,9 @@ package struct ContentSecrets: Sendable, Equatable {
   package static func unknown() -> ContentSecrets {
     ContentSecrets(key: .random(), sizes: ContentSizes(data: 0), thumbnailTag: .zero)
   }
+
+  /// Returns whether the key opens content that begins with these bytes: its salt and its commitment to the key.
+  package func open(prefix: [UInt8], of blob: BlobID) -> Bool {
+    ChunkedCipher(key: key.symmetric, prefix: prefix, context: contentContext(blob)) != nil
+  }
 }

@@ -44,6 +44,12 @@ package struct KeyHistory: Sendable, Equatable {
       opening: zone.historyWrap, tree: zone.zone.tree, node: zone.zone.root, key: key, keyGen: zone.zoneKeyGen)
   }
 
+  /// Returns whether a key is the zone's key according to an access list, or opens the list's older keys.
+  package static func isOpened(_ zone: ZoneACL.Fields, by key: NodeKey) -> Bool {
+    if zone.commitments == key.commitments { return true }
+    return (try? KeyHistory(of: zone, key: key)).map { !$0.entries.isEmpty } ?? false
+  }
+
   private init(decoding plaintext: [UInt8], below keyGen: UInt32, node: NodeID) throws(ZDCSecurityError) {
     let count = plaintext.count / 36
     try require(count <= Limits.oldKeyGenerations, .limitExceeded, node: node)

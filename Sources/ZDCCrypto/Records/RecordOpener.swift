@@ -85,6 +85,22 @@ package enum RecordOpener {
     } catch { throw error.with(node: fields.node) }
   }
 
+  /// Returns whether a key opens anything of a record: as a key of its node, or as a key of the node's parent.
+  package static func isOpened(_ record: NodeRecord, by key: NodeKey) -> Bool {
+    let fields = record.fields
+    let context = recordContext(
+      tree: fields.tree, node: fields.node, parent: fields.parent, version: fields.recordVersion,
+      keyGen: fields.keyGen)
+    let recordKey = key.contentCapability.recordKey
+    if (try? Seal.open(key: recordKey, label: "record", context: context, fields.sealedPrivate)) != nil { return true }
+    let parent = ParentKeys(key, keyGen: fields.parentKeyGen)
+    let wrapped = try? parent.unwrap(fields.parentWrap, tree: fields.tree, node: fields.node, keyGen: fields.keyGen)
+    if wrapped != nil { return true }
+    let history = try? KeyHistory(
+      opening: fields.historyWrap, tree: fields.tree, node: fields.node, key: key, keyGen: fields.keyGen)
+    return history.map { !$0.entries.isEmpty } ?? false
+  }
+
   private static func open(
     _ record: NodeRecord, key: NodeKey, tagKeys: ParentKeys?
   ) throws(ZDCSecurityError) -> OpenedRecord {

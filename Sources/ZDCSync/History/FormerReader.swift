@@ -27,7 +27,7 @@ struct FormerReader {
     var states: [RecordHash: KeptState] = [:]
     for (zone, versions) in Dictionary(grouping: all, by: \.zone) {
       guard let id = try await session.database.asyncRead({ try $0.zones.zone(id: zone)?.zone }) else { continue }
-      fetched.merge(try await records(of: versions, zone: id)) { first, _ in first }
+      fetched.merge(try await records(versions.map(\.expected.leaf), zone: id)) { first, _ in first }
       states.merge(try await kept(versions, zone: id)) { first, _ in first }
     }
     let (found, known) = (fetched, states)
@@ -50,11 +50,9 @@ struct FormerReader {
   }
 
   /// Fetches records by hash. Other bytes than those of a requested hash are dropped.
-  private func records(
-    of versions: [FormerVersion], zone: ZoneID
-  ) async throws -> [RecordHash: PageContents.Record] {
+  func records(_ leaves: [LogNode], zone: ZoneID) async throws -> [RecordHash: PageContents.Record] {
     var found: [RecordHash: PageContents.Record] = [:]
-    var rest = versions.map(\.expected.leaf)[...]
+    var rest = leaves[...]
     while !rest.isEmpty {
       let asked = rest.prefix(Limits.recordsPerRequest)
       guard let body = try await answer({ try await session.api.records(zone, Array(asked)) }) else {

@@ -123,6 +123,45 @@ extension ZDCSyncManager {
     try await asEngine { try await self.engine(for: localUserID).replaceOldKeys() }
   }
 
+  /// Tries the keys that a removed member had on everything that was written to a node's tree after the removal: records,
+  /// access lists, and the headers of content.
+  ///
+  /// The keys are those of the generations that the member had, as far as the tree still has them, and the keys of nodes
+  /// that they opened. Each is tried where a device that breaks the rules could have used it: on the node that it
+  /// belonged to, on the nodes below, and those of the tree on all. The log and the records are read again from the
+  /// server, up to the newest commit that this device has verified, so pull before. Takes memory for one page of the log.
+  ///
+  /// Only the named node's tree is verified. Branches inside that are shared separately are trees of their own.
+  ///
+  /// ```swift
+  /// let check = try await session.syncManager.verifyRemoval(
+  ///   ofUserID: receipt.userID, forNodeID: list.uuid, forLocalUserID: user.uuid)
+  /// if !check.isPassed { show(check.readable.map(\.cloudID)) }
+  /// ```
+  ///
+  /// - Parameters:
+  ///   - userID: The text of the removed user's ID. Their newest removal is verified.
+  ///   - nodeID: The ``ZDCNode/uuid`` of any node in the tree.
+  ///   - localUserID: The local user, who must be a member.
+  /// - Throws: ``ZDCError`` with `nodeNotFound`; ``ZDCCloudError`` with `unknownUser` if the user was not removed from the
+  ///   tree; `ZDCSecurityError` with `commitChainBroken` if the server shows another log than this device has verified;
+  ///   `ZDCServerError`, `ZDCTransportError`.
+  public func verifyRemoval(
+    ofUserID userID: String, forNodeID nodeID: String, forLocalUserID localUserID: String
+  ) async throws -> ZDCAccessCheck {
+    do {
+      let session = try await engine(for: localUserID).session
+      let check = try await session.database.asyncRead { transaction in
+        guard let node = try transaction.nodes.node(uuid: nodeID),
+          let zone = try transaction.zones.zone(id: node.zone), zone.localUser == session.localUser
+        else { throw ZDCError(.nodeNotFound) }
+        guard let member = UserID(text: userID) else { throw ZDCCloudError(.unknownUser) }
+        return try RemovalCheck(session: session, zone: zone, member: member, transaction)
+      }
+      return try await check.run()
+    } catch { throw publicError(error) }
+  }
+
   private func accept(_ ownerID: String, _ root: NodeID?, _ localUserID: String) async throws -> ZDCNode {
     let engine = try await engine(for: localUserID)
     let session = engine.session
