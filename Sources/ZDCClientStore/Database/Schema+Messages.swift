@@ -80,4 +80,11 @@ extension FrameworkSchema {
     );
     CREATE INDEX zdc_outgoing_zone ON zdc_outgoing (zone, dueMs)
     """
+
+  /// The sending device, and the lowest and highest number of its missing messages.
+  static let securityEventGaps = """
+    ALTER TABLE zdc_security_event ADD COLUMN device INTEGER;
+    ALTER TABLE zdc_security_event ADD COLUMN firstMissing INTEGER;
+    ALTER TABLE zdc_security_event ADD COLUMN lastMissing INTEGER
+    """
 }

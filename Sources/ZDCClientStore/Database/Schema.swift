@@ -97,13 +97,6 @@ package enum FrameworkSchema {
     CREATE INDEX zdc_security_event_user ON zdc_security_event (localUser, code, zone, nodeID)
     """
 
-  /// The sending device, and the lowest and highest number of its missing messages.
-  private static let securityEventGaps = """
-    ALTER TABLE zdc_security_event ADD COLUMN device INTEGER;
-    ALTER TABLE zdc_security_event ADD COLUMN firstMissing INTEGER;
-    ALTER TABLE zdc_security_event ADD COLUMN lastMissing INTEGER
-    """
-
   /// The burn date that the cloud has. Before this column, a queued change of it could not be told from another device's.
   private static let cloudBurnDate = """
     ALTER TABLE zdc_node ADD COLUMN cloudBurnMs INTEGER;
