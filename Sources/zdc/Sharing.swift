@@ -44,11 +44,17 @@ struct Unshare: AsyncParsableCommand {
       EXAMPLES
         zdc unshare $USER_ID home:/lists
         zdc revoke $USER_ID --eager --receipt
+        zdc revoke $USER_ID --verify
+
+      --verify tries the user's old keys on everything that was written after the removal, also in shared branches below that the user lost. \
+      It prints what they open, and the nodes that still have old keys.
 
       JSON, one changed branch a line: {"cloudID","durableMs"?,"queuedMs","userID"}; with --receipt, one removal a line: \
-      {"commit","date"?,"isKeyReplaced","nodesWithOldKeys","number","removedBy","tree","userID"}
+      {"commit","date"?,"isKeyReplaced","lastReadableNumber","nodesWithOldKeys","number","removedBy","tree","userID"}; with --verify, for each tree \
+      {"contents","keyGenerations","lastNumber","lists","missing","number","readable","records","tree","userID"}, then a node a line: \
+      {"cloudID","kind","number","path"?} if it opens, {"cloudID","path"?} if it has old keys
 
-      Exit code 66 if the node is not shared with the user.
+      Exit code 66 if the node is not shared with the user, 1 if --verify finds something that opens.
       """, aliases: ["revoke"])
 
   @OptionGroup var common: CommonOptions
@@ -56,6 +62,8 @@ struct Unshare: AsyncParsableCommand {
   var eager = false
   @Flag(help: "Print when the user lost access, and how many nodes still have old keys.")
   var receipt = false
+  @Flag(help: "Try the user's old keys on everything written since.")
+  var verify = false
   @Flag(help: "Queue the change and return; zdc sync sends it.")
   var queue = false
   @Argument(help: "The other user's ID, or @handle.")
@@ -64,14 +72,15 @@ struct Unshare: AsyncParsableCommand {
   var path: String?
 
   func validate() throws {
-    guard !queue || !(eager || receipt) else {
-      throw ValidationError("--eager and --receipt need the server; they exclude --queue.")
+    guard !queue || !(eager || receipt || verify) else {
+      throw ValidationError("--eager, --receipt and --verify need the server; they exclude --queue.")
     }
   }
 
   func run() async throws {
     try await ShareCommands.unshare(
-      common.options, user: user, path: path, isEager: eager, showsReceipt: receipt, queuesOnly: queue)
+      common.options, user: user, path: path, isEager: eager, showsReceipt: receipt, verifies: verify, queuesOnly: queue
+    )
   }
 }
 

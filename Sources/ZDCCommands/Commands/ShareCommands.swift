@@ -25,7 +25,7 @@ package enum ShareCommands {
     var durableMs: UInt64?
   }
 
-  /// `{"commit","date"?,"isKeyReplaced","nodesWithOldKeys","number","removedBy","tree","userID"}`
+  /// `{"commit","date"?,"isKeyReplaced","lastReadableNumber","nodesWithOldKeys","number","removedBy","tree","userID"}`
   struct Receipt: Encodable, Sendable {
     /// The path of the node whose access list the user was removed from.
     var tree: String
@@ -35,6 +35,7 @@ package enum ShareCommands {
     var commit: String
     var date: String?
     var isKeyReplaced: Bool
+    var lastReadableNumber: UInt64
     var nodesWithOldKeys: Int
 
     init(_ receipt: ZDCAccessReceipt, _ tree: String) {
@@ -42,6 +43,7 @@ package enum ShareCommands {
       (userID, removedBy) = (receipt.userID, receipt.removedByUserID)
       (number, commit) = (receipt.commitNumber, receipt.commitHash)
       date = receipt.date.map { ISO8601DateFormatter().string(from: $0) }
+      lastReadableNumber = receipt.lastReadableCommitNumber
       (isKeyReplaced, nodesWithOldKeys) = (receipt.isKeyReplaced, receipt.nodesWithOldKeys)
     }
   }
@@ -74,8 +76,10 @@ package enum ShareCommands {
   /// - Parameters:
   ///   - isEager: Whether to replace the keys of all nodes now.
   ///   - showsReceipt: Whether to print the receipts of the user.
+  ///   - verifies: Whether to try the user's old keys on what was written since.
   package static func unshare(
-    _ options: ProfileOptions, user: String, path: String?, isEager: Bool, showsReceipt: Bool, queuesOnly: Bool
+    _ options: ProfileOptions, user: String, path: String?, isEager: Bool, showsReceipt: Bool, verifies: Bool,
+    queuesOnly: Bool
   ) async throws {
     let path = try sharedPath(path)
     let opened = try OpenProfile.open(options)
@@ -93,10 +97,12 @@ package enum ShareCommands {
     let left = isEager && !queuesOnly ? try await opened.sync.replaceOldKeys(forLocalUserID: engine.user) : 0
     if showsReceipt {
       try await printReceipts(engine, user, path)
-    } else {
+    } else if !verifies {
       try printRemovals(options, changed, user, durableMs)
     }
+    let readable = verifies ? try await RemovalVerification(engine: engine, user: user).run(below: path) : 0
     try await opened.close()
+    if readable > 0 { throw RemovalVerification.failed(readable) }
     if left > 0 { throw oldKeysLeft(left) }
   }
 
@@ -181,6 +187,8 @@ package enum ShareCommands {
       output.line("  removed by \(receipt.removedBy)\(receipt.date.map { ", \($0)" } ?? "")")
       output.line("  the key is \(receipt.isKeyReplaced ? "replaced" : "not replaced yet: run zdc sync")")
       output.line("  \(Amounts.count(receipt.nodesWithOldKeys, "node")) not written since")
+      let last = receipt.lastReadableNumber
+      output.line("  what was written up to commit \(last) may have been copied; that cannot be undone")
     }
   }
 
