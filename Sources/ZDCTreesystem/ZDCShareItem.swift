@@ -1,17 +1,23 @@
+internal import Synchronization
+
 /// The permissions of one user on a node.
 ///
 /// A new item allows nothing; the app adds permissions.
 ///
 /// ```swift
-/// var item = ZDCShareItem()
+/// let item = ZDCShareItem()
 /// item.addPermission(.read)
 /// item.addPermission(.write)
 /// ```
-public struct ZDCShareItem: Sendable, Hashable, Codable {
-  private var letters: Set<String> = []
+///
+/// An item is an object, and may be changed on any thread. Calls that take one copy its permissions: later changes of the
+/// item change neither a ``ZDCShareList`` nor a queued operation. Two items are equal if they have the same permissions,
+/// so do not change one while a set or a dictionary has it as a key.
+public final class ZDCShareItem: Sendable {
+  private let letters: Mutex<Set<String>>
 
   /// Creates an item that allows nothing.
-  public init() {}
+  public init() { letters = Mutex([]) }
 
   /// Creates an item from permission letters.
   ///
@@ -21,18 +27,19 @@ public struct ZDCShareItem: Sendable, Hashable, Codable {
   ///
   /// - Parameter permissions: The letters. Unknown letters are ignored.
   public init(permissions: String) {
-    for letter in permissions { ZDCSharePermission(rawValue: letter).map { addPermission($0) } }
+    letters = Mutex(Set(permissions.filter { ZDCSharePermission(rawValue: $0) != nil }.map { String($0) }))
   }
 
   /// The permission letters, in the order of ``ZDCSharePermission``'s cases.
   ///
   /// ```swift
-  /// var item = ZDCShareItem()
+  /// let item = ZDCShareItem()
   /// item.addPermission(.read)
   /// print(item.permissions)  // r
   /// ```
   public var permissions: String {
-    String(ZDCSharePermission.allCases.filter(hasPermission).map(\.rawValue))
+    let current = letters.withLock { $0 }
+    return String(ZDCSharePermission.allCases.map(\.rawValue).filter { current.contains(String($0)) })
   }
 
   /// Returns whether the item has the permission.
@@ -41,28 +48,35 @@ public struct ZDCShareItem: Sendable, Hashable, Codable {
   /// let mayWrite = node.shareList.shareItem(forUserID: user.uuid)?.hasPermission(.write) ?? false
   /// ```
   public func hasPermission(_ permission: ZDCSharePermission) -> Bool {
-    letters.contains(String(permission.rawValue))
+    letters.withLock { $0.contains(String(permission.rawValue)) }
   }
 
   /// Adds a permission. Does nothing if the item already has it.
-  public mutating func addPermission(_ permission: ZDCSharePermission) {
-    letters.insert(String(permission.rawValue))
+  public func addPermission(_ permission: ZDCSharePermission) {
+    letters.withLock { _ = $0.insert(String(permission.rawValue)) }
   }
 
   /// Removes a permission. Does nothing if the item does not have it.
-  public mutating func removePermission(_ permission: ZDCSharePermission) {
-    letters.remove(String(permission.rawValue))
+  public func removePermission(_ permission: ZDCSharePermission) {
+    letters.withLock { _ = $0.remove(String(permission.rawValue)) }
   }
 
   /// Whether it allows nothing.
-  public var isEmpty: Bool { letters.isEmpty }
+  public var isEmpty: Bool { letters.withLock { $0.isEmpty } }
 }
 
-extension ZDCShareItem {
+extension ZDCShareItem: Hashable {
+  /// Whether both items have the same permissions.
+  public static func == (a: ZDCShareItem, b: ZDCShareItem) -> Bool { a.permissions == b.permissions }
+
+  public func hash(into hasher: inout Hasher) { hasher.combine(permissions) }
+}
+
+extension ZDCShareItem: Codable {
   private enum CodingKeys: String, CodingKey { case perms }
 
   /// Decodes the permission letters. Unknown letters are ignored.
-  public init(from decoder: any Decoder) throws {
+  public convenience init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
     self.init(permissions: try container.decode(String.self, forKey: .perms))
   }

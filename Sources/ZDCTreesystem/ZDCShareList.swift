@@ -44,20 +44,20 @@ public struct ZDCShareList: Sendable, Hashable, Codable {
   /// ```
   public func hasShareItem(forUserID userID: String) -> Bool { items[userID] != nil }
 
-  /// Returns the user's item; nil if they have none.
+  /// Returns a copy of the user's item; nil if they have none. Changing the copy does not change the list.
   ///
   /// ```swift
   /// let permissions = node.shareList.shareItem(forUserID: bobsUserID)?.permissions ?? ""
   /// ```
-  public func shareItem(forUserID userID: String) -> ZDCShareItem? { items[userID] }
+  public func shareItem(forUserID userID: String) -> ZDCShareItem? { items[userID].map(ZDCShareItem.init) }
 
-  /// Adds an item for a user who has none.
+  /// Adds a copy of an item for a user who has none.
   ///
   /// - Returns: false if the user already has one. The list is then unchanged.
   @discardableResult
   public mutating func addShareItem(_ item: ZDCShareItem, forUserID userID: String) -> Bool {
     guard items[userID] == nil else { return false }
-    items[userID] = item
+    items[userID] = ZDCShareItem(item)
     return true
   }
 
@@ -80,7 +80,9 @@ extension ZDCShareList {
 }
 
 extension ZDCShareItem {
-  package init(_ permissions: ZoneACL.Permissions) {
+  fileprivate convenience init(_ other: ZDCShareItem) { self.init(permissions: other.permissions) }
+
+  package convenience init(_ permissions: ZoneACL.Permissions) {
     self.init()
     for (letter, bit) in Self.bits where permissions.contains(bit) { addPermission(letter) }
   }

@@ -1,7 +1,7 @@
 /// A permission of a share item, identified by its letter.
 ///
 /// ```swift
-/// var item = ZDCShareItem()
+/// let item = ZDCShareItem()
 /// for permission in [ZDCSharePermission.read, .write] { item.addPermission(permission) }
 /// ```
 public enum ZDCSharePermission: Character, Sendable, CaseIterable {

@@ -24,8 +24,8 @@ final class Seed004: Sendable {
       if let cloudTransaction = zdc.cloudTransaction(transaction, forLocalUserID: localUserID) {
 
         // Step 1: Update treesystem permissions
-        // Mended: an item is a value here; the page cut the two lines that add its letters.
-        var shareItem = ZDCShareItem()
+        // Mended: the page cut the two lines that add the item's letters.
+        let shareItem = ZDCShareItem()
         shareItem.addPermission(.read)
         shareItem.addPermission(.write)
 

@@ -31,7 +31,7 @@ import ZDCTreesystem
     node.treeID = "com.example.todo"
     node.isUploaded = true
     node.eTag_data = "v1"
-    var item = ZDCShareItem()
+    let item = ZDCShareItem()
     item.addPermission(.read)
     node.shareList.addShareItem(item, forUserID: "alice")
     node.cloudDataInfo = ZDCCloudDataInfo(
@@ -48,7 +48,7 @@ import ZDCTreesystem
 
 @Suite struct ShareListTests {
   @Test func aFreshItemAllowsNothingUntilTheAppAddsLetters() {
-    var item = ZDCShareItem()
+    let item = ZDCShareItem()
     #expect(item.isEmpty)
     #expect(item.permissions == "")
     item.addPermission(.write)
@@ -75,10 +75,25 @@ import ZDCTreesystem
     #expect(!list.hasShareItem(forUserID: "bob"))
   }
 
+  /// An item is an object; a list is a value.
+  @Test func laterChangesOfAnItemDoNotReachAList() throws {
+    let item = ZDCShareItem(permissions: "r")
+    var list = ZDCShareList()
+    list.addShareItem(item, forUserID: "bob")
+    let before = list
+    item.addPermission(.write)
+    try #require(list.shareItem(forUserID: "bob")).addPermission(.share)
+    #expect(list.shareItem(forUserID: "bob")?.permissions == "r")
+    #expect(list == before && list.hashValue == before.hashValue)
+    #expect(item == ZDCShareItem(permissions: "wr") && Set([item, ZDCShareItem(permissions: "rw")]).count == 1)
+    let decoded = try JSONDecoder().decode(ZDCShareList.self, from: JSONEncoder().encode(list))
+    #expect(decoded == list)
+  }
+
   @Test func everyLetterSurvivesTheWayThroughAnAccessList() {
     let none = ZDCShareItem().aclPermissions
     for permission in ZDCSharePermission.allCases {
-      var item = ZDCShareItem()
+      let item = ZDCShareItem()
       item.addPermission(permission)
       #expect(item.aclPermissions != none)
       #expect(ZDCShareItem(item.aclPermissions) == item)

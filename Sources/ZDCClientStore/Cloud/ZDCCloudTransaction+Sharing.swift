@@ -13,7 +13,7 @@ extension ZDCCloudTransaction {
   /// go out together; a later call for the same user replaces an earlier one that was not sent yet.
   ///
   /// ```swift
-  /// var item = ZDCShareItem()
+  /// let item = ZDCShareItem()
   /// item.addPermission(.read)
   /// item.addPermission(.write)
   /// let operations = cloudTransaction.recursiveAddShareItem(item, forUserID: bobsUserID, nodeID: listNodeID)

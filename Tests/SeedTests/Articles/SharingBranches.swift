@@ -18,7 +18,7 @@ final class SharingBranchesArticle: Sendable {
   init(zdc: ZeroDarkCloud) { self.zdc = zdc }
 
   func invite(_ bob: ZDCUser, to list: ZDCNode, _ cloud: ZDCCloudTransaction) throws {
-    var item = ZDCShareItem()
+    let item = ZDCShareItem()
     item.addPermission(.read)
     item.addPermission(.write)
     let operations = cloud.recursiveAddShareItem(item, forUserID: bob.uuid, nodeID: list.uuid)

@@ -943,7 +943,7 @@ extension Account {
     try await people.meet(userID)
     try await tree.write { _, cloud in
       let isMember = try cloud.existingNode(listID).shareList.hasShareItem(forUserID: userID)
-      var item = ZDCShareItem()
+      let item = ZDCShareItem()
       item.addPermission(.read)
       if canEdit { item.addPermission(.write) }
       let operations = try cloud.share(nodeID: listID, withUserID: userID, item: item)
