@@ -69,6 +69,7 @@ extension ZDCShareItem: Hashable {
   /// Whether both items have the same permissions.
   public static func == (a: ZDCShareItem, b: ZDCShareItem) -> Bool { a.permissions == b.permissions }
 
+  /// Hashes the permissions.
   public func hash(into hasher: inout Hasher) { hasher.combine(permissions) }
 }
 

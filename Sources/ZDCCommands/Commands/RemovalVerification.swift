@@ -50,7 +50,7 @@ struct RemovalVerification {
     for tree in try await trees(below: path) {
       let check = try await engine.opened.sync.verifyRemoval(
         ofUserID: user, forNodeID: tree.root.uuid, forLocalUserID: engine.user)
-      try await print(check, tree)
+      try await show(check, tree)
       try await printOldKeys(tree)
       readable += check.readableCount
     }
@@ -73,7 +73,7 @@ struct RemovalVerification {
     }
   }
 
-  private func print(_ check: ZDCAccessCheck, _ tree: Tree) async throws {
+  private func show(_ check: ZDCAccessCheck, _ tree: Tree) async throws {
     let output = engine.opened.output
     let report = Report(check, of: tree.path)
     try output.object(report)
