@@ -87,7 +87,7 @@ struct SkewedClockTests {
       var zone = account.home
       for number in 0..<20 {
         let (one, other) = number % 2 == 0 ? (pair.first, pair.second) : (pair.second, pair.first)
-        let record = try zone.record(.random())
+        let record = zone.record(.random())
         let (commit, body) = try zone.put([record])
         for server in [one, other] { _ = try await server.commit(body, token: token).expect(200) }
         zone.accepted(commit, records: [record])
