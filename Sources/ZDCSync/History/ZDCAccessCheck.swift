@@ -8,7 +8,7 @@ internal import ZDCProtocol
 ///
 /// ```swift
 /// let check = try await session.syncManager.verifyRemoval(
-///   ofUserID: receipt.userID, forNodeID: list.uuid, forLocalUserID: user.uuid)
+///   ofUserID: bobsUserID, forNodeID: list.uuid, forLocalUserID: user.uuid)
 /// for found in check.readable { print(found.cloudID, "in commit", found.commitNumber) }
 /// ```
 public struct ZDCAccessCheck: Sendable, Hashable, Codable {

@@ -135,7 +135,7 @@ extension ZDCSyncManager {
   ///
   /// ```swift
   /// let check = try await session.syncManager.verifyRemoval(
-  ///   ofUserID: receipt.userID, forNodeID: list.uuid, forLocalUserID: user.uuid)
+  ///   ofUserID: bobsUserID, forNodeID: list.uuid, forLocalUserID: user.uuid)
   /// if !check.isPassed { show(check.readable.map(\.cloudID)) }
   /// ```
   ///
