@@ -238,7 +238,7 @@ struct DeviceLinkTests {
   }
 
   /// - the device that approves dies after each of its transactions
-  /// => the new device has the account, of the first approval or of the repeated one, and nobody else has it
+  /// => the new device has the account, of the first approval or of the repeated one, and no other device has it
   @Test(arguments: [TestDevice.Network.dead, .alive])
   func aDeviceThatDiesWhileItApproves(network: TestDevice.Network) async throws {
     try await TestWorld.run { world in

@@ -3,7 +3,7 @@ import ZDCProtocol
 
 @testable import ZDCSync
 
-/// What a refused commit means for the queue, for each code that a server may send.
+/// The meaning of a refused commit for the queue, for each code that a server may send.
 struct PushFailureTests {
   private static let unknown: [ServerError.Code.Name] = [.internalError]
   private static let slower: [ServerError.Code.Name] = [.shuttingDown, .storageFull]

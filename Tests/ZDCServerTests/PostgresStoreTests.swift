@@ -241,8 +241,9 @@ import ZDCProtocol
       for (zone, count) in zip(zones, counts) { #expect((count...count + 1).contains(try #require(seqs[zone.zone]))) }
       for zone in zones.suffix(2) { #expect(seqs[zone.zone] == 0) }
       #expect(counts.reduce(0, +) > 0)
-      let status = try await Self.commit(to: zones[0], of: account, in: store)
-      let next = try await store.read { try $0.zones(of: user, since: after.position) }
+      // Other connections of the store may still have to notice.
+      let status = try await Self.untilAnswered { try await Self.commit(to: zones[0], of: account, in: store) }
+      let next = try await Self.untilAnswered { try await store.read { try $0.zones(of: user, since: after.position) } }
       #expect(next.own == [status])
     }
   }
@@ -397,7 +398,7 @@ extension PostgresStoreTests {
   }
 
   private static func untilAnswered<T>(_ body: () async throws -> T) async throws -> T {
-    for _ in 0..<100 {
+    for _ in 0..<600 {
       do { return try await body() } catch { try await Task.sleep(for: .milliseconds(100)) }
     }
     return try await body()

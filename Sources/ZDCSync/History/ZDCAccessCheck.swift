@@ -1,7 +1,7 @@
 internal import ZDCClientStore
 internal import ZDCProtocol
 
-/// What the keys of a removed member open of everything that was written to a tree after the removal.
+/// The result of trying a removed member's keys on everything that was written to a tree after the removal.
 ///
 /// Nothing should open. Something does if a device wrote it under a key that the member had: one that does not follow
 /// the rules, or, after a member has left, one that wrote before the tree's key was replaced.

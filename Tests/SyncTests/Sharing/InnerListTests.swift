@@ -47,7 +47,7 @@ struct InnerListTests {
 
   /// - Bob, who reads the list and both branches inside, is removed from the list
   /// => one operation for each of the three lists, the outer ones first; Bob reads nothing that is written afterwards, nor does a
-  ///   new device of his, and his keys open nothing new
+  ///   new device of Bob's, and Bob's keys open nothing new
   @Test func aRemovalReachesTheBranchesInside() async throws {
     try await TestWorld.run { world in
       let people = try await Self.nested(world)
@@ -269,7 +269,7 @@ struct InnerListTests {
   }
 
   /// - Bob may share the list, but not the branch inside
-  /// => his changes reach the lists that he may change
+  /// => Bob's changes reach the lists that he may change
   @Test func aMemberChangesOnlyTheListsThatTheyMay() async throws {
     try await TestWorld.run { world in
       let people = try await Self.nested(world)

@@ -206,7 +206,7 @@ struct ListChangeTests {
   }
 
   @Test(
-    "killed after each of its transactions, a change of a list is made once, and nobody else has access meanwhile",
+    "killed after each of its transactions, a change of a list is made once, and no other user has access meanwhile",
     arguments: [false, true], [TestDevice.Network.dead, .alive])
   func killedAnywhere(isRemoval: Bool, network: TestDevice.Network) async throws {
     try await TestWorld.run { world in
