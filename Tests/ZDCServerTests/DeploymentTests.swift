@@ -62,7 +62,7 @@ import ZDCProtocol
     }
   }
 
-  /// - A request has an ID, from a trusted proxy or from somebody else
+  /// - A request has an ID, from a trusted proxy or from another client
   /// => the answer and the log have it only if the proxy is trusted, and one of the server's otherwise
   @Test(arguments: [true, false], ["4f1c-a2", "two words", String(repeating: "x", count: 65)])
   func requestsHaveAnID(isTrusted: Bool, id: String) async throws {

@@ -48,7 +48,7 @@ package enum AuditCommand {
     // In front of "zone" and "tree": these sections say who shares with whom.
     ("access list", "who may use each shared branch, with which permissions and keys; no names"),
     ("accepted", "the branches of other users that the account follows, and their owners"),
-    ("mailbox", "messages that wait: sender, size and time; the text is sealed"),
+    ("mailbox", "messages that no device has taken over yet: sender, size and time; the text is sealed"),
     ("zone", "the shape of the tree: ids, parents, sizes, times; no names"),
     ("tree", "the shape of the tree: ids, parents, sizes, times; no names"),
     ("node", "ids, parents, versions and padded sizes; no names, no types"),

@@ -86,7 +86,7 @@ struct MessageDependencyTests {
     }
   }
 
-  /// - a message depends on a share that is taken back before it is sent
+  /// - a message depends on a share that is reverted before it is sent
   /// => the message leaves after the list, which does not name the recipient
   @Test func aDependencyThatIsReverted_letsTheMessageGo() async throws {
     try await TestWorld.run { world in
