@@ -70,6 +70,18 @@ struct HostileMessageTests {
         sealed: sealed)
     }
 
+    /// Returns an envelope that an honest sender would have made.
+    func envelope(hasContent: Bool) throws -> MessageEnvelope {
+      var fields = fields("honest")
+      if hasContent {
+        let content = try ContentSealer.sealSmall(data: Array("content".utf8))
+        let attachment = try MessageAttachment(.init(content.content(dataVersion: 1)), secrets: content.secrets)
+        (fields.kind, fields.payload) = (.attached, attachment.payload)
+      }
+      let body = try MessageBody(fields) { try session.keys.signingKey.sign(label: "message", message: $0) }
+      return try MessageEnvelope(sealing: body, encPub: key.encPub)
+    }
+
     func envelope(_ forgery: Forgery) throws -> MessageEnvelope {
       let honest = fields("forged")
       var forged = honest
@@ -108,6 +120,42 @@ struct HostileMessageTests {
       try await pair.bob.sync()
       #expect(try await pair.bob.messages(from: pair.alice) == ["alice: honest"])
     }
+  }
+
+  /// - One bit of a message is flipped, in each byte of its envelope in turn; once with content beside it
+  /// => no altered envelope gives a message. Those that name another generation of the key wait for it
+  @Test(arguments: [false, true]) func everyByteOfAnEnvelope_isNoticed(hasContent: Bool) async throws {
+    try await TestWorld.run { world in
+      let pair = try await Pair(world)
+      world.expectsSecurityErrors(["messageWrongRecipient", "messageAuthFailed"], on: pair.bob)
+      let (opener, sender) = (try await Self.opener(pair.bob), try pair.alice.userID)
+      let honest = try await Forger(pair).envelope(hasContent: hasContent)
+      let opened = try await opener.open([(MessageName(sender: sender, id: honest.id), honest)])
+      #expect(opened.messages.map(\.fields.id) == [honest.id])
+      var altered: [(name: MessageName, envelope: MessageEnvelope)] = []
+      for offset in honest.bytes.indices {
+        var bytes = honest.bytes
+        bytes[offset] ^= 1 << UInt8(offset % 8)
+        // The form of some is wrong. The others have a name that says which byte it was.
+        let id = MessageID(high: 0, low: UInt64(offset))
+        do throws(ZDCSecurityError) {
+          altered.append((MessageName(sender: sender, id: id), try MessageEnvelope(bytes)))
+        } catch { #expect([.nonCanonicalEncoding, .unsupportedVersion, .limitExceeded].contains(error.code)) }
+      }
+      let result = try await opener.open(altered)
+      #expect(result.messages.isEmpty)
+      #expect(result.refused.union(result.skipped) == Set(altered.map(\.name)))
+      // recipientEncGen
+      #expect(Set(result.skipped.map(\.id)) == Set((86..<90).map { MessageID(high: 0, low: $0) }))
+    }
+  }
+
+  private static func opener(_ device: TestDevice) async throws -> MessageOpener {
+    let engine = try await device.syncManager.engine(for: try device.localUserID)
+    let (session, zones) = (engine.session, try await engine.zones())
+    let zone = try #require(zones.first { $0.trunk == .inbox }?.id)
+    let inbox = try await session.database.asyncRead { try InboxWriter(session: session, zone: zone, $0) }
+    return MessageOpener(session: session, inbox: try #require(inbox))
   }
 
   @Test func messagesInAnotherOrderAllArrive() async throws {
