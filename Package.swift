@@ -132,7 +132,7 @@ let package = Package(
     .testTarget(name: "ZDCTreesystemTests", dependencies: ["ZDCTreesystem"]),
     .testTarget(name: "ZDCMergeTests", dependencies: ["ZDCMerge"]),
     .testTarget(
-      name: "ZDCCryptoTests", dependencies: ["ZDCCrypto", "ZDCProtocol", crypto],
+      name: "ZDCCryptoTests", dependencies: ["ZDCCrypto", "ZDCProtocol", "ZDCClientStore", crypto],
       exclude: ["Vectors"]),
     .testTarget(
       name: "ZeroDarkCloudTests",

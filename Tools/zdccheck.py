@@ -75,6 +75,9 @@ KEYRING_BYTES = 64 << 10
 ENVELOPE_BYTES = 1 << 20
 MESSAGE_BYTES = 983_040
 MESSAGE_HEADS = 16
+VERSION_JUMP, FIRST_DATA_VERSION = 1 << 32, 1 << 63
+LINK_HEADS = 256
+LINK_ANSWER_BYTES = 32 << 10
 
 # --- primitives (3.0) ------------------------------------------------------------------------------------------------
 
@@ -252,6 +255,18 @@ def z_base_32(data):
     padded = int.from_bytes(data, "big") << (-bits % 5)
     count = (bits + 4) // 5
     return "".join(Z_BASE_32[padded >> (5 * (count - 1 - i)) & 31] for i in range(count))
+
+
+def from_z_base_32(text, count):
+    """Refuses a text that an encoder would not have written."""
+    require(all(letter in Z_BASE_32 for letter in text), "nonCanonicalEncoding")
+    require(len(text) == (count * 8 + 4) // 5, "nonCanonicalEncoding")
+    bits = 0
+    for letter in text:
+        bits = bits << 5 | Z_BASE_32.index(letter)
+    data = (bits >> (len(text) * 5 - count * 8)).to_bytes(count, "big")
+    require(z_base_32(data) == text, "nonCanonicalEncoding")
+    return data
 
 
 class Reader:
@@ -461,6 +476,43 @@ class Directory:
         return identity.sign_keys.get(generation) if identity else None
 
 
+# --- linking a device (3.4) ------------------------------------------------------------------------------------------
+
+LINK_CODE = "zdclink:1:"
+
+
+class LinkCode:
+    def __init__(self, text):
+        require(text.startswith(LINK_CODE), "nonCanonicalEncoding")
+        data = from_z_base_32(text[len(LINK_CODE):], 48)
+        self.link, self.offer_hash = data[:16], data[16:]
+
+    def check(self, offer):
+        require(len(offer) == 1248 and H("link-key", offer) == self.offer_hash, "keyCommitmentMismatch")
+
+    def open(self, answer, seed):
+        require(len(answer) <= LINK_ANSWER_BYTES, "limitExceeded")
+        try:
+            plaintext = unwrap(seed, "device-link", self.link + self.offer_hash, answer)
+        except Exception as error:
+            raise ZDCError("messageAuthFailed") from error
+        reader = Reader(plaintext)
+        reader.preamble(b"ZDLK")
+        opened = {
+            "accessKey": reader.take(32), "user": reader.take(32), "chainSeq": reader.u32(),
+            "chainHash": reader.take(32), "heads": read_heads(reader, LINK_HEADS)}
+        reader.finish()
+        return opened
+
+    def digits(self, offer, nonce, user):
+        first = H("link-sas", self.link + offer + nonce + user)[:8]
+        return f"{int.from_bytes(first, 'big') % 10**6:06}"
+
+
+def check_nonce(offer, nonce):
+    require(H("link-nonce", nonce) == offer[1216:], "keyCommitmentMismatch")
+
+
 # --- keyring (3.1) ---------------------------------------------------------------------------------------------------
 
 
@@ -629,16 +681,30 @@ def require_name(name):
     require(name and 0 not in name and is_text(name), "nonCanonicalEncoding")
 
 
+def read_pointer(reader):
+    return {
+        "owner": reader.take(32), "treeID": reader.take(32), "zoneRoot": reader.take(16), "nodeID": reader.take(16),
+        "genesis": reader.take(32), "seq": reader.u64(), "head": reader.take(32)}
+
+
+def parse_cloud_path(text):
+    """The place of a branch, as an invitation names it (3.7)."""
+    reader = Reader(from_z_base_32(text, 169))
+    require(reader.u8() == 1, "nonCanonicalEncoding")
+    path = read_pointer(reader)
+    reader.finish()
+    return path
+
+
 def parse_private(plaintext, has_content):
     require(len(plaintext) <= PRIVATE_BYTES, "limitExceeded")
     reader = Reader(plaintext)
     require(len(plaintext) % 32 == 0, "nonCanonicalEncoding")
     require(reader.u8() == 1, "unsupportedVersion")
-    private = {"name": reader.v16(NAME_BYTES), "createdMs": reader.u64(), "pointer": None, "content": None}
+    private = {"name": reader.v16(NAME_BYTES), "createdMs": reader.u64(), "pointer": None, "content": None,
+               "unknownExtras": []}
     if reader.flag():
-        private["pointer"] = (
-            reader.take(32), reader.take(32), reader.take(16), reader.take(16), reader.take(32), reader.u64(),
-            reader.take(32))
+        private["pointer"] = read_pointer(reader)
     if has_content:
         key, data, metadata, thumbnail = reader.take(32), reader.u64(), reader.u32(), reader.u32()
         private["content"] = {"key": key, "sizes": (metadata, thumbnail, data), "tag": reader.take(16)}
@@ -662,6 +728,8 @@ def parse_private(plaintext, has_content):
         if kind == 6:
             check_profile(value)
             private["profile"] = value
+        if kind > 7:
+            private["unknownExtras"].append({"type": kind, "value": value.hex()})
     reader.padding(32)
     return private
 
@@ -693,6 +761,37 @@ def open_root(record, zone_key, stated):
         bare = bare and not record.parent_wrap
         require(bare and record.parent_key_gen == 0, "recordBindingMismatch")
     return zone_key, private
+
+
+def check_put(record, put, zone, previous):
+    """The checks of 3.6 that need no key; `previous` is the record that the log had for the node."""
+    _, node, parent, record_hash, key_gen, parent_key_gen = put
+    require((record.tree, record.node) == (zone[0], node), "recordBindingMismatch")
+    require(record.hash == record_hash, "recordHashMismatch")
+    place = (record.parent, record.key_gen, record.parent_key_gen)
+    require(place == (parent, key_gen, parent_key_gen), "recordBindingMismatch")
+    require(record.prev == (previous.hash if previous else ZERO32), "recordRollback")
+    require(bool(record.flags & 1) == (node == zone[1]), "recordBindingMismatch")
+    if node == zone[1]:
+        bare = not record.parent_wrap and not record.history_wrap and record.name_tag == ZERO16
+        require(bare and not record.flags & 2, "recordBindingMismatch")
+        require(zone[1] != zone[0][:16] or not record.content, "recordBindingMismatch")
+    if previous:
+        check_versions(record, previous)
+    else:
+        require(record.version == 1, "recordRollback")
+        require(not record.content or record.content["dataVersion"] <= FIRST_DATA_VERSION, "limitExceeded")
+
+
+def check_versions(record, previous):
+    new, old = record.content, previous.content
+    require(record.version > previous.version, "recordRollback")
+    require(record.version - previous.version <= VERSION_JUMP, "limitExceeded")
+    if new:
+        require(new["dataVersion"] - (old["dataVersion"] if old else 0) <= VERSION_JUMP, "limitExceeded")
+    if old and new != old:
+        newer = new and new["dataVersion"] > old["dataVersion"] and new["blobID"] != old["blobID"]
+        require(newer, "recordRollback")
 
 
 # --- content (3.8) ---------------------------------------------------------------------------------------------------
@@ -1302,7 +1401,9 @@ def parse_body(plaintext):
     size, root = reader.u64(), reader.take(32)
     require((size == 0) == (root == ZERO32), "nonCanonicalEncoding")
     require(size == 0, "unsupportedVersion")
-    body["heads"] = read_heads(reader)
+    body["heads"] = read_heads(reader, MESSAGE_HEADS)
+    zones = [zone for zone, _, _ in body["heads"]]
+    require(zones == sorted(set(zones)), "nonCanonicalEncoding")
     body["kind"] = reader.u8()
     require(body["kind"] in (1, 2, 3, 5, 6, 7, 8), "unsupportedVersion")
     body["payload"] = reader.v32(MESSAGE_BYTES)
@@ -1372,15 +1473,10 @@ def check_attachment(payload):
     require((thumbnail == 0) == (tag == ZERO16), "contentHeaderInvalid")
 
 
-def read_heads(reader):
+def read_heads(reader, limit):
     count = reader.u16()
-    require(count <= MESSAGE_HEADS, "limitExceeded")
-    heads = []
-    for _ in range(count):
-        zone = reader.take(48)
-        require(not heads or heads[-1][0] < zone, "nonCanonicalEncoding")
-        heads.append((zone, reader.u64(), reader.take(32)))
-    return heads
+    require(count <= limit, "limitExceeded")
+    return [(reader.take(48), reader.u64(), reader.take(32)) for _ in range(count)]
 
 
 # --- key file --------------------------------------------------------------------------------------------------------
@@ -1412,7 +1508,6 @@ class Case:
     """One vector file."""
 
     def __init__(self, path):
-        self.name = path.stem
         self.members = json.loads(path.read_text("utf-8"))
 
     def __getitem__(self, name):
@@ -1513,6 +1608,8 @@ def check_record(case):
     case.same("createdMs", private["createdMs"])
     if "private" in case:
         case.same("private", private["plaintext"])
+    if private["unknownExtras"] or "unknownExtras" in case:
+        case.same("unknownExtras", private["unknownExtras"])
     if "content" in case:
         inner = private["content"]
         metadata, thumbnail, data = inner["sizes"]
@@ -1642,11 +1739,54 @@ def check_key_file(case):
     case.same("key", open_key_file(case.bytes("file"), case.bytes("passphrase")))
 
 
+def check_put_vector(case):
+    """A put in a trunk, of a node that is not its root."""
+    record = Record(case.bytes("record"))
+    previous = Record(case.bytes("previous")) if "previous" in case else None
+    put = (1, record.node, record.parent, record.hash, record.key_gen, record.parent_key_gen)
+    check_put(record, put, (record.tree, record.tree[:16]), previous)
+    case.same("recordHash", record.hash)
+
+
+def check_long_chain(case):
+    """A chain that is made here: a genesis, and claims of the stated lengths."""
+    seeds = [D(case.bytes("accessKey"), "root-sign"), case.bytes("signSeed"), case.bytes("encSeed")]
+    links = [sign_seed_link(0, case["timeMs"], *seeds, ZERO32)]
+    user = H("user-id", links[0][:1372])
+    for length in [2045] * case["fullLinks"] + [case["lastValue"]]:
+        place = (len(links), H("link", links[-1]), user)
+        links.append(sign_seed_link(3, case["timeMs"], *seeds, ZERO32, place, u8(1) + v16(b"a" * length)))
+    case.same("byteCount", sum(len(link) for link in links))
+    case.same("head", H("link", links[-1]))
+    Identity([Link(link) for link in links])
+
+
+def check_device_link(case):
+    """Both devices: the one of the account checks the offer and the nonce, the new one opens the answer."""
+    code, offer, nonce = LinkCode(case["code"]), case.bytes("offer"), case.bytes("nonce")
+    code.check(offer)
+    answer = code.open(case.bytes("answer"), case.bytes("seed"))
+    check_nonce(offer, nonce)
+    for name in ("accessKey", "user", "chainSeq", "chainHash"):
+        case.same(name, answer[name])
+    case.same("digits", code.digits(offer, nonce, answer["user"]))
+    case.same("heads", [
+        {"treeID": zone[:32].hex(), "zoneRoot": zone[32:].hex(), "seq": seq, "head": head.hex()}
+        for zone, seq, head in answer["heads"]])
+
+
+def check_cloud_path(case):
+    for name, value in parse_cloud_path(case["text"]).items():
+        case.same(name, value)
+
+
 CHECKS = {
     "account": check_account, "mnemonic": check_mnemonic, "chain": check_chain, "keyring": check_keyring,
     "names": check_names, "name": check_name, "record": check_record, "history": check_history,
     "grant": check_grant, "log": check_log, "split": check_split, "list-edit": check_list_edit,
     "attach": check_attach, "message": check_message, "content": check_content, "key-file": check_key_file,
+    "put": check_put_vector, "long-chain": check_long_chain, "device-link": check_device_link,
+    "cloud-path": check_cloud_path,
 }
 
 
@@ -1706,10 +1846,13 @@ def write_folder(folder):
     return check_folder(folder)
 
 
-def sign_seed_link(kind, time_ms, root_seed, sign_seed, enc_seed, keyring_hash):
-    unsigned = b"ZDIL" + u8(1) + u8(1) + u8(kind) + u32(0) + ZERO32 + ZERO32 + u64(time_ms) + sign_public(root_seed)
+def sign_seed_link(
+        kind, time_ms, root_seed, sign_seed, enc_seed, keyring_hash, place=(0, ZERO32, ZERO32), claims=b""):
+    """A link with keys of generation 1; `place` is its seq, the hash of the one before, and the user."""
+    seq, prev, user = place
+    unsigned = b"ZDIL" + u8(1) + u8(1) + u8(kind) + u32(seq) + prev + user + u64(time_ms) + sign_public(root_seed)
     unsigned += u32(1) + sign_public(sign_seed) + u32(1) + xwing_public(enc_seed) + u8(0) + u64(1) + keyring_hash
-    unsigned += v16(b"")
+    unsigned += v16(claims)
     return unsigned + sign(root_seed, "link", unsigned) + bytes(64) + sign(sign_seed, "link", unsigned)
 
 

@@ -87,6 +87,24 @@ extension VectorCases {
     try addRootRecord()
     try addRecordFailures(folder, folderRecord, &source)
     try addMovedRecord()
+    try addUnknownExtra()
+  }
+
+  private mutating func addUnknownExtra() throws {
+    var source = SeededSource("zdc1 vectors unknown extra")
+    var later = try draft("of a later version", &source)
+    later.secrets.unknownExtras = [.init(type: 8, value: []), .init(type: 200, value: pattern(70))]
+    later.secrets.isRead = true
+    let record = try RecordSealer.seal(later, random: &source)
+    let extras = VectorValue(
+      later.secrets.unknownExtras.map { ["type": VectorValue($0.type), "value": VectorValue($0.value)] })
+    add(
+      "record-unknown-extra", "record", "extras of types that a later version may have",
+      members(record).merging(opened(record, later)) { $1 }.merging(["unknownExtras": extras]) { $1 })
+    later.secrets.unknownExtras.append(.init(type: 8, value: [1]))
+    add(
+      "record-extra-twice", "record", "two extras of an unknown type", expect: .nonCanonicalEncoding,
+      members(try RecordSealer.seal(later, random: &source)))
   }
 
   private mutating func addMovedRecord() throws {

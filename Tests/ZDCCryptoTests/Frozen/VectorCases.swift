@@ -28,6 +28,10 @@ struct VectorCases {
     try cases.addMessages()
     try cases.addContents()
     try cases.addLocal()
+    try cases.addPuts()
+    try cases.addLongChains()
+    try cases.addDeviceLinks()
+    cases.addCloudPaths()
     return cases.cases
   }
 

@@ -128,6 +128,8 @@ struct Vector {
     }
   }
 
+  func optionalObjects(_ name: String) throws -> [Vector] { self[name] == nil ? [] : try objects(name) }
+
   private init(name: String, members: [String: VectorValue]) {
     self.name = name
     self.members = members

@@ -46,15 +46,19 @@ struct VectorOpening {
     case "message": try openMessage()
     case "content": try openContent()
     case "key-file": try openKeyFile()
+    case "put": try openPut()
+    case "long-chain": try openLongChain()
+    case "device-link": try openDeviceLink()
+    case "cloud-path": try openCloudPath()
     case let kind: Issue.record("no reader for vectors of kind \(kind)")
     }
   }
 
-  private func key<Role>(_ name: String, _: SecretKey<Role>.Type = SecretKey<Role>.self) throws -> SecretKey<Role> {
+  func key<Role>(_ name: String, _: SecretKey<Role>.Type = SecretKey<Role>.self) throws -> SecretKey<Role> {
     try #require(SecretKey<Role>(try vector.bytes(name)))
   }
 
-  private func expect(_ bytes: some Sequence<UInt8>, _ name: String, in object: Vector? = nil) throws {
+  func expect(_ bytes: some Sequence<UInt8>, _ name: String, in object: Vector? = nil) throws {
     #expect(try (object ?? vector).bytes(name) == Array(bytes), "\(vector.name).\(name)")
   }
 
@@ -128,6 +132,11 @@ struct VectorOpening {
     try expect(opened.secrets.name, "name")
     #expect(try vector.int("createdMs") == Int(opened.secrets.createdMs))
     if vector["private"] != nil { try expect(opened.secrets.bytes, "private") }
+    for (extra, stated) in zip(opened.secrets.unknownExtras, try vector.optionalObjects("unknownExtras")) {
+      #expect(try stated.int("type") == Int(extra.type))
+      try expect(extra.value, "value", in: stated)
+    }
+    #expect(try opened.secrets.unknownExtras.count == vector.optionalObjects("unknownExtras").count)
   }
 
   /// Returns the parent's keys of the generation that the record names, if the parent still has them.
