@@ -6,6 +6,8 @@ Needs Python 3.11 or newer and `cryptography` 48 to 50, nothing else.
 
     zdccheck.py [vectors] DIR     opens every vector file (*.json) of DIR and compares; exit code 1 if anything differs
     zdccheck.py write DIR         writes vectors made here (python-*.json) that the Swift side must open
+    zdccheck.py tree FILE         opens a copy of a shared tree as each member whose keys it has, and prints its paths
+    zdccheck.py mutate FILE [N [SEED]]   flips a bit in each of N copies of it (1,000), and must refuse all of them
 """
 
 import hashlib
@@ -1507,8 +1509,8 @@ def pattern(count):
 class Case:
     """One vector file."""
 
-    def __init__(self, path):
-        self.members = json.loads(path.read_text("utf-8"))
+    def __init__(self, path=None, members=None):
+        self.members = json.loads(path.read_text("utf-8")) if members is None else members
 
     def __getitem__(self, name):
         return self.members[name]
@@ -1780,13 +1782,23 @@ def check_cloud_path(case):
         case.same(name, value)
 
 
+def check_tree(case):
+    copy = TreeCopy(case.members)
+    for reader in case["readers"]:
+        member = TreeMember(copy, bytes.fromhex(reader["user"]), bytes.fromhex(reader["encSeed"]))
+        case.same("tree", [
+            {"path": path} if data is None else {"path": path, "size": len(data)}
+            for path, data in member.tree()], reader["tree"])
+        case.same("closed", len(member.closed_records()), reader["closed"])
+
+
 CHECKS = {
     "account": check_account, "mnemonic": check_mnemonic, "chain": check_chain, "keyring": check_keyring,
     "names": check_names, "name": check_name, "record": check_record, "history": check_history,
     "grant": check_grant, "log": check_log, "split": check_split, "list-edit": check_list_edit,
     "attach": check_attach, "message": check_message, "content": check_content, "key-file": check_key_file,
     "put": check_put_vector, "long-chain": check_long_chain, "device-link": check_device_link,
-    "cloud-path": check_cloud_path,
+    "cloud-path": check_cloud_path, "tree": check_tree,
 }
 
 
@@ -1823,6 +1835,302 @@ def check_folder(folder):
         print(f"{kind:<12}{opened:>8}{refused:>9}")
     print(f"{len(paths)} vectors, {wrong} wrong")
     return 1 if wrong or not paths else 0
+
+
+# --- a shared tree, in the copy of a server ---------------------------------------------------------------------------
+
+TREE_OBJECTS = ("contents", "grants", "links", "others", "records", "zones")
+
+
+class Moment:
+    """A zone's log after one of its commits."""
+
+    def __init__(self, zone, puts):
+        self.list, self.leaves, self.head, self.puts = zone.acl, dict(zone.leaves), zone.head, puts
+
+
+class TreeCopy:
+    """Chains, logs, lists, grants, records and contents; verified as far as no key is needed."""
+
+    def __init__(self, members):
+        objects = [bytes.fromhex(text) for text in members["records"]]
+        self.by_hash = {H("record", data): data for data in objects}
+        self.contents = {bytes.fromhex(row["blobID"]): bytes.fromhex(row["bytes"]) for row in members["contents"]}
+        owner = Identity([Link(bytes.fromhex(text)) for text in members["links"]])
+        others = [Identity([Link(bytes.fromhex(text))]) for text in members["others"]]
+        self.owner, self.directory, self.splits = owner, Directory([owner] + others), {}
+        self.zones = [self.replay(steps) for steps in members["zones"]]
+        self.grants = [Grant(bytes.fromhex(text)) for text in members["grants"]]
+        self.check_grants()
+        self.check_contents()
+
+    def record(self, record_hash):
+        require(record_hash in self.by_hash, "objectMissing")
+        return Record(self.by_hash[record_hash])
+
+    def moments(self):
+        return [moment for zone in self.zones for moment in zone]
+
+    def puts(self):
+        return [put for moment in self.moments() for put in moment.puts]
+
+    def replay(self, steps):
+        zone, moments = Zone(self.directory), []
+        for step in steps:
+            commit = Commit(bytes.fromhex(step["commit"]))
+            acl = ACL(bytes.fromhex(step["acl"])) if "acl" in step else None
+            state = bytes.fromhex(step["list"]) if "list" in step else None
+            first, before, rights = zone.head is None, dict(zone.leaves), zone.acl or acl
+            if state is not None:
+                before = parse_state(state)
+            zone.apply(commit, acl, state)
+            if first:
+                self.check_beginning(commit, zone.acl)
+            moments.append(self.moment(zone, commit, before, rights))
+            if zone.split:
+                self.splits[commit.tree, zone.split[0]] = (zone.split, zone.acl)
+        return moments
+
+    def moment(self, zone, commit, before, rights):
+        puts = [operation for operation in commit.operations if operation[0] == 1]
+        for put in puts:
+            record = self.record(put[3])
+            previous = self.record(before[put[1]][1]) if put[1] in before else None
+            check_put(record, put, (commit.tree, commit.root), previous)
+            require((record.writer, record.writer_gen) == (commit.writer, commit.writer_gen), "recordBindingMismatch")
+            if record.commitments:
+                require(record.commitments == zone.acl.commitments, "keyCommitmentMismatch")
+            narrowed = rights.entries[commit.writer][0] & RECORDS_ONLY
+            require(not (narrowed and record.content), "writerNotAuthorized")
+            if commit.genesis_state and put[1] == commit.root:
+                follows = record.version == previous.version + 1 and record.content == previous.content
+                require(follows, "splitMismatch")
+        return Moment(zone, puts)
+
+    def check_beginning(self, commit, acl):
+        """A trunk begins as its owner's chain says, another zone as the split says."""
+        if commit.root == commit.tree[:16]:
+            name = H("tree-claim", acl.app_tree.encode())
+            claims = [value[32:] for kind, value in self.owner.claims if kind == 2 and value[:32] == name]
+            start = 32 * (acl.trunk - 1)
+            require(claims and claims[0][start:start + 32] == commit.hash, "zoneForkDetected")
+            return
+        require((commit.tree, commit.root) in self.splits, "splitMismatch")
+        (_, genesis, parent_head, leaves), _ = self.splits[commit.tree, commit.root]
+        named = (parent_head, state_list_root(leaves), len(leaves))
+        require(commit.hash == genesis and commit.genesis_state == named, "splitMismatch")
+
+    def check_grants(self):
+        """Each grant is one that a list names, and each list has its grants."""
+        named = {
+            (moment.list.tree, moment.list.root, moment.list.key_gen, user, entry[2])
+            for moment in self.moments() for user, entry in moment.list.entries.items()}
+        for grant in self.grants:
+            place = (grant.tree, grant.root, grant.key_gen, grant.user, H("grant", grant.wrap))
+            require(place in named, "grantHashMismatch")
+        require(len(named) == len(self.grants), "grantMissing")
+
+    def check_contents(self):
+        """Each content is one that a record names, and has its length and leaves."""
+        records = [self.record(put[3]) for put in self.puts()]
+        named = {record.content["blobID"]: record.content for record in records if record.content}
+        for blob, data in self.contents.items():
+            require(blob in named, "objectMissing")
+            leaves = [leaf_hash(data[start:end]) for start, end in leaf_ranges(len(data))]
+            same = (len(data), merkle_root(leaves)) == (named[blob]["cipherLen"], named[blob]["contentRoot"])
+            require(same, "contentHashMismatch")
+        require(set(named) == set(self.contents), "objectMissing")
+
+
+class TreeMember:
+    """What one member can open: the logs up to the last commit whose list names them."""
+
+    def __init__(self, copy, user, seed):
+        self.copy, self.user, self.seed = copy, user, seed
+
+    def last(self, zone):
+        """The number of commits up to the last one whose list names the user."""
+        return max((index + 1 for index, moment in enumerate(zone) if self.user in moment.list.entries), default=0)
+
+    def zone_key(self, acl):
+        wanted = acl.entries[self.user][2]
+        grants = [grant for grant in self.copy.grants if H("grant", grant.wrap) == wanted]
+        require(grants, "grantMissing")
+        return open_grant(grants[0], acl, self.user, self.seed)
+
+    def tree(self):
+        """(path, data) in the order of the paths' bytes; data is None for a node without content."""
+        home = self.copy.zones[0]
+        require(self.last(home), "grantMissing")
+        nodes = {}
+        self.read_zone(home[self.last(home) - 1], "", nodes)
+        return sorted(nodes.items(), key=lambda node: node[0].encode())
+
+    def read_zone(self, moment, path, nodes):
+        acl = moment.list
+        key = self.zone_key(acl)
+        require(acl.root in moment.leaves, "objectMissing")
+        open_root(self.copy.record(moment.leaves[acl.root][1]), key, acl.commitments)
+        keys = {acl.key_gen: key} | dict(open_history(acl.history, acl.tree, acl.root, key, acl.key_gen))
+        self.read_children(moment, acl.root, keys, path, nodes)
+
+    def read_children(self, moment, parent, keys, path, nodes):
+        for node, leaf in moment.leaves.items():
+            if leaf[0] != parent:
+                continue
+            record, parent_gen = self.copy.record(leaf[1]), leaf[4]
+            require(parent_gen in keys, "staleKeyGeneration")
+            key, private = open_record(record, keys[parent_gen], parent_gen)
+            place = path + "/" + private["name"].decode()
+            require(place not in nodes, "duplicateName")
+            nodes[place] = self.data(record, private)
+            history = open_history(record.history_wrap, record.tree, node, key, record.key_gen)
+            self.read_children(moment, node, {record.key_gen: key} | dict(history), place, nodes)
+            if private["pointer"]:
+                self.follow(private["pointer"], place, nodes)
+
+    def follow(self, pointer, path, nodes):
+        """Shows a zone in place of a pointer, if the user is a member of it."""
+        for zone in self.copy.zones:
+            named = (zone[0].list.tree, zone[0].list.root, zone[0].head)
+            if named == (pointer["treeID"], pointer["zoneRoot"], pointer["genesis"]) and self.last(zone):
+                self.read_zone(zone[self.last(zone) - 1], path, nodes)
+
+    def data(self, record, private):
+        if not record.content:
+            return None
+        content, inner = record.content, private["content"]
+        data = self.copy.contents[content["blobID"]]
+        leaves = [leaf_hash(data[start:end]) for start, end in leaf_ranges(len(data))]
+        plaintext = open_content(content | {"bytes": data}, leaves, inner["sizes"], inner["tag"], inner["key"])
+        return plaintext[sum(inner["sizes"][:2]):]
+
+    def closed_records(self):
+        """The records of the commits behind the last one whose list names the user. None of them opens."""
+        keys, later = self.known_keys(), []
+        for zone in self.copy.zones:
+            later += zone[self.last(zone):]
+        records = [self.copy.record(put[3]) for moment in later for put in moment.puts]
+        opened = [record for record in records if any(opens_anything(record, key) for key in keys)]
+        opened += [
+            moment for moment in later for key in keys
+            if moment.list.history and opens(
+                open_history, moment.list.history, moment.list.tree, moment.list.root, key, moment.list.key_gen)]
+        if opened or not keys:
+            raise Mismatch("a former member opens what was written later")
+        return records
+
+    def known_keys(self):
+        """The keys of all zones and nodes that the user can open, of all generations."""
+        lists = [moment.list for moment in self.copy.moments() if self.user in moment.list.entries]
+        keys = []
+        for acl in lists:
+            key = self.zone_key(acl)
+            history = open_history(acl.history, acl.tree, acl.root, key, acl.key_gen)
+            keys += [new for new in [key] + [old for _, old in history] if new not in keys]
+        records = [self.copy.record(put[3]) for put in self.copy.puts()]
+        for key in keys:
+            for record in records:
+                keys += [new for new in keys_below(record, key) if new not in keys]
+        return keys
+
+
+def opens(function, *arguments):
+    try:
+        function(*arguments)
+        return True
+    except ZDCError:
+        return False
+
+
+def opens_anything(record, key):
+    """Whether a key opens something of a record, as that of its node or of the parent."""
+    return (opens(record.open, key) or opens(open_record, record, key, record.parent_key_gen)
+            or record.history_wrap and opens(
+                open_history, record.history_wrap, record.tree, record.node, key, record.key_gen))
+
+
+def keys_below(record, key):
+    """The keys of a record's node, if the key is that of its parent."""
+    try:
+        node_key, _ = open_record(record, key, record.parent_key_gen)
+    except ZDCError:
+        return []
+    history = open_history(record.history_wrap, record.tree, record.node, node_key, record.key_gen)
+    return [node_key] + [old for _, old in history]
+
+
+def print_tree(path):
+    case = Case(pathlib.Path(path))
+    copy = TreeCopy(case.members)
+    for reader in case["readers"]:
+        member = TreeMember(copy, bytes.fromhex(reader["user"]), bytes.fromhex(reader["encSeed"]))
+        print(f"as {z_base_32(member.user)}:")
+        for place, data in member.tree():
+            print(f"  {place}" if data is None else f"  {place}  {len(data)} bytes")
+        print(f"  {len(member.closed_records())} records of later commits do not open")
+    return 0
+
+
+# --- mutations -------------------------------------------------------------------------------------------------------
+
+
+def texts(value):
+    """The hexadecimal texts of a value with their containers, in the order of the file."""
+    keys = sorted(value) if isinstance(value, dict) else range(len(value))
+    for key in keys:
+        if isinstance(value[key], str):
+            yield value, key
+        else:
+            yield from texts(value[key])
+
+
+def flip(value, bit):
+    """Flips a bit of a copy, counted over all texts. Returns a copy."""
+    value = json.loads(json.dumps(value))
+    for container, key in texts(value):
+        count = len(container[key]) * 4
+        if bit < count:
+            data = bytearray.fromhex(container[key])
+            data[bit // 8] ^= 1 << bit % 8
+            container[key] = data.hex()
+            return value
+        bit -= count
+    raise Mismatch("a bit outside of the copy")
+
+
+def refusal(members):
+    """The name of the error with which a copy is refused, or what else happens."""
+    try:
+        check_tree(Case(members=members))
+    except ZDCError as error:
+        return error.code, True
+    except Exception as error:  # a reader must not fail in any other way
+        return f"{type(error).__name__}: {error}", False
+    return "accepted", False
+
+
+def mutate(path, count=1000, seed="zdc1 mutations"):
+    """Every byte of a copy is signed or sealed, or the name of an object that is, so there is none to leave out."""
+    members = Case(pathlib.Path(path)).members
+    check_tree(Case(members=members))
+    served = {name: members[name] for name in TREE_OBJECTS}
+    size = sum(len(container[key]) * 4 for container, key in texts(served))
+    counts, wrong = {}, 0
+    for number in range(int(count)):
+        bit = int.from_bytes(hashlib.sha256(seed.encode() + u64(number)).digest()[:8], "big") % size
+        code, refused = refusal(members | flip(served, bit))
+        counts[code] = counts.get(code, 0) + 1
+        if not refused:
+            wrong += 1
+            print(f"copy {number}, bit {bit}, seed {seed}: {code}")
+    if (count, seed) == (1000, "zdc1 mutations") and counts != members["refusals"]:
+        wrong += 1
+        print("the errors are not those that the file states")
+    for code, number in sorted(counts.items()):
+        print(f"{code:<24}{number:>6}")
+    print(f"{count} altered copies of {size // 8} bytes, {wrong} wrong")
+    return 1 if wrong else 0
 
 
 # --- the other direction: vectors made here --------------------------------------------------------------------------
@@ -1927,6 +2235,10 @@ def main(arguments):
         arguments = arguments[1:]
     if len(arguments) == 2 and arguments[0] == "write":
         return write_folder(pathlib.Path(arguments[1]))
+    if len(arguments) == 2 and arguments[0] == "tree":
+        return print_tree(arguments[1])
+    if 2 <= len(arguments) <= 4 and arguments[0] == "mutate":
+        return mutate(*arguments[1:])
     if len(arguments) != 1 or arguments[0].startswith("-"):
         print(__doc__.strip(), file=sys.stderr)
         return 2

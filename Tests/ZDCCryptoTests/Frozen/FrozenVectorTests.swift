@@ -45,4 +45,22 @@ import ZDCProtocol
     #expect(stored.count >= 100)
     #expect(stored.filter(Self.isForeign).count == 4)
   }
+
+  /// `Tools/zdccheck.py mutate` refuses the same copies with the same errors.
+  @Test func aFlippedBitInACopyOfASharedTree_isNoticed() throws {
+    let tree = try Vector(contentsOf: Vector.url("tree"))
+    try TreeReading(tree).open()
+    var source = SeededSource("zdc1 mutations")
+    var refusals: [String: VectorValue] = [:]
+    for number in 0..<1_000 {
+      let bit = Int(source.next() % UInt64(tree.servedBitCount))
+      let altered = tree.flippingServed(bit: bit)
+      let error = #expect(throws: ZDCSecurityError.self, "copy \(number), bit \(bit)") {
+        try TreeReading(altered).open()
+      }
+      guard let code = error?.code.rawValue else { continue }
+      if case .number(let count)? = refusals[code] { refusals[code] = .number(count + 1) } else { refusals[code] = 1 }
+    }
+    #expect(VectorValue.object(refusals) == tree["refusals"])
+  }
 }

@@ -7,14 +7,16 @@ struct FrozenMember {
   let user: UserID
   let link: IdentityLink
   let signingKey: SigningKey
+  let decryptionKey: DecryptionKey
 
   init(_ name: String) throws {
     var source = SeededSource("zdc1 vectors member \(name)")
     let root = AccessKey.random(&source).rootKey
     signingKey = SigningKey.random(&source)
+    decryptionKey = try DecryptionKey.random(&source)
     let fields = IdentityLink.Fields(
       kind: .genesis, timeMs: FrozenWorld.timeMs, rootPub: root.publicKey, signPub: signingKey.publicKey,
-      encPub: try DecryptionKey.random(&source).publicKey)
+      encPub: decryptionKey.publicKey)
     link = try IdentityLink(signing: fields, root: root, sign: signingKey)
     user = link.userID
   }

@@ -28,6 +28,7 @@ struct VectorCases {
     try cases.addMessages()
     try cases.addContents()
     try cases.addLocal()
+    try cases.addTree()
     try cases.addPuts()
     try cases.addLongChains()
     try cases.addDeviceLinks()

@@ -130,6 +130,10 @@ struct Vector {
 
   func optionalObjects(_ name: String) throws -> [Vector] { self[name] == nil ? [] : try objects(name) }
 
+  func lists(_ name: String) throws -> [[Vector]] {
+    try list(name).map { value in try Vector(name: name, members: [name: value]).objects(name) }
+  }
+
   private init(name: String, members: [String: VectorValue]) {
     self.name = name
     self.members = members
@@ -140,5 +144,55 @@ struct Vector {
       guard case .text(let text) = value, let bytes = [UInt8](hex: text) else { throw MissingMember(description: name) }
       return bytes
     }
+  }
+}
+
+// MARK: mutations
+
+extension VectorValue {
+  /// The number of bits in all texts, which are hexadecimal.
+  fileprivate var bitCount: Int {
+    switch self {
+    case .number: 0
+    case .text(let text): text.utf8.count * 4
+    case .list(let values): values.reduce(0) { $0 + $1.bitCount }
+    case .object(let members): members.values.reduce(0) { $0 + $1.bitCount }
+    }
+  }
+
+  /// Flips a bit, counted over the texts in the order of the file. A bit outside of the value changes nothing.
+  fileprivate func flipping(bit: Int) -> VectorValue {
+    guard (0..<bitCount).contains(bit) else { return self }
+    switch self {
+    case .number: return self
+    case .text(let text): return VectorValue(([UInt8](hex: text) ?? []).flipping(bit: bit))
+    case .list(let values): return .list(Self.flipping(values, bit: bit))
+    case .object(let members):
+      let keys = members.keys.sorted()
+      let values = Self.flipping(keys.compactMap { members[$0] }, bit: bit)
+      return .object(Dictionary(uniqueKeysWithValues: zip(keys, values)))
+    }
+  }
+
+  private static func flipping(_ values: [VectorValue], bit: Int) -> [VectorValue] {
+    var start = 0
+    return values.map { value in
+      defer { start += value.bitCount }
+      return value.flipping(bit: bit - start)
+    }
+  }
+}
+
+extension Vector {
+  /// The members of a tree that come from a server. The others are what the reader knows and expects.
+  private static let served: Set = ["contents", "grants", "links", "others", "records", "zones"]
+
+  private var copy: VectorValue { .object(members.filter { Self.served.contains($0.key) }) }
+
+  var servedBitCount: Int { copy.bitCount }
+
+  func flippingServed(bit: Int) -> Vector {
+    guard case .object(let flipped) = copy.flipping(bit: bit) else { return self }
+    return Vector(name: name, members: members.merging(flipped) { $1 })
   }
 }

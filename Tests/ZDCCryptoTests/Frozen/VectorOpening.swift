@@ -46,6 +46,7 @@ struct VectorOpening {
     case "message": try openMessage()
     case "content": try openContent()
     case "key-file": try openKeyFile()
+    case "tree": try TreeReading(vector).open()
     case "put": try openPut()
     case "long-chain": try openLongChain()
     case "device-link": try openDeviceLink()

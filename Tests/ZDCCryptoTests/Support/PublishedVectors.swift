@@ -45,9 +45,21 @@ struct Hex: Decodable, Hashable {
 
 extension [UInt8] {
   init?(hex: String) {
-    let digits = hex.utf8.compactMap { Character(UnicodeScalar($0)).hexDigitValue }
-    guard digits.count == hex.utf8.count, digits.count % 2 == 0 else { return nil }
-    self = stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
+    var (bytes, high): ([UInt8], UInt8?) = ([], nil)
+    bytes.reserveCapacity(hex.utf8.count / 2)
+    for digit in hex.utf8 {
+      let value: UInt8
+      switch digit {
+      case 0x30...0x39: value = digit - 0x30
+      case 0x41...0x46: value = digit - 0x37
+      case 0x61...0x66: value = digit - 0x57
+      default: return nil
+      }
+      if let first = high { bytes.append(first << 4 | value) }
+      high = high == nil ? value : nil
+    }
+    guard high == nil else { return nil }
+    self = bytes
   }
 
   /// Returns a copy with one bit flipped.
