@@ -29,6 +29,9 @@ package struct UnnamedSubject: Error {
   package var subject: WriteSubject
 }
 
+/// A row has the key of another one: a unique index refuses it in the other stores.
+struct KeyTaken: Error {}
+
 // Accounts
 extension MemoryTransaction {
   func user(_ id: UserID) -> UserRow? { tables.users[id] }
@@ -63,10 +66,15 @@ extension MemoryTransaction {
   func keyring(of user: UserID) -> [UInt8]? { tables.keyrings[user] }
   func isInviteUsed(_ codeHash: [UInt8]) -> Bool { tables.invites.contains(codeHash) }
 
-  func insertUser(_ user: UserRow) throws { try updateUser(user) }
+  func insertUser(_ user: UserRow) throws {
+    try check(.account(user.id))
+    guard tables.users[user.id] == nil, self.user(lookup: user.lookup) == nil else { throw KeyTaken() }
+    tables.users[user.id] = user
+  }
 
   func updateUser(_ user: UserRow) throws {
     try check(.account(user.id))
+    guard tables.users[user.id] != nil else { return }
     tables.users[user.id] = user
   }
 
@@ -84,7 +92,7 @@ extension MemoryTransaction {
 
   func useInvite(_ codeHash: [UInt8], user: UserID, now: UInt64) throws {
     try check(.account(user))
-    tables.invites.insert(codeHash)
+    guard tables.invites.insert(codeHash).inserted else { throw KeyTaken() }
   }
 
   func handles(beginning: String, limit: Int) -> [HandleList.Entry] {
@@ -115,7 +123,7 @@ extension MemoryTransaction {
   func device(_ id: DeviceID, of user: UserID) -> DeviceRow? { tables.devices[user]?[id] }
 
   func devices(of user: UserID) -> [DeviceRow] {
-    (tables.devices[user] ?? [:]).values.sorted { $0.createdMs < $1.createdMs }
+    (tables.devices[user] ?? [:]).values.sorted { ($0.createdMs, $0.id) < ($1.createdMs, $1.id) }
   }
 
   func session(tokenHash: [UInt8]) -> SessionRow? { tables.sessions[tokenHash] }

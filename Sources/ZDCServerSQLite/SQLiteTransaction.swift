@@ -211,7 +211,7 @@ extension SQLiteTransaction {
     try db.all(
       """
       SELECT d.device_id, d.key, d.created_ms FROM devices d JOIN users u ON u.id = d.user
-      WHERE u.user_id = ? ORDER BY d.created_ms
+      WHERE u.user_id = ? ORDER BY d.created_ms, d.device_id
       """, .id(user), row: deviceRow)
   }
 

@@ -9,7 +9,7 @@ import ZDCProtocol
   static let stores = StoreContractTests.stores
 
   /// A store with one account, and its home as the tests change it.
-  private final class World: Sendable {
+  final class World: Sendable {
     let store: any MetadataStore
     let account: TestAccount
 

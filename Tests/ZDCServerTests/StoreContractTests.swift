@@ -7,7 +7,8 @@ import ZDCServerMemory
 import ZDCServerPostgres
 import ZDCServerSQLite
 
-/// The contract of every metadata store. A new store is one more line in `stores`.
+/// The contract of every metadata store. A new store is one more line in `stores`. Other suites over `stores` have the
+/// rest of it, and ``StoreSuiteTests`` lists functions that none of them calls.
 @Suite struct StoreContractTests {
   struct Maker: Sendable, CustomTestStringConvertible {
     let testDescription: String
@@ -30,7 +31,8 @@ import ZDCServerSQLite
     try await store.close()
   }
 
-  private func user(_ number: UInt8) -> UserRow {
+  /// An account that only its row describes.
+  static func user(_ number: UInt8) -> UserRow {
     let id = UserID([UInt8](repeating: number, count: 32))!
     return UserRow(
       id: id, lookup: LookupID([UInt8](repeating: number, count: 16))!, loginKey: [number],
@@ -40,7 +42,7 @@ import ZDCServerSQLite
 
   @Test(arguments: stores) func aWriteThatThrowsLeavesNothing(_ maker: Maker) async throws {
     try await Self.withStore(maker) { (store: any MetadataStore) async throws in
-      let row = user(1)
+      let row = Self.user(1)
       struct Stop: Error {}
       await #expect(throws: Stop.self) {
         try await store.write([.account(row.id)]) { tx in
@@ -53,9 +55,9 @@ import ZDCServerSQLite
   }
 
   @Test func theMemoryStoreRefusesAChangeThatTheWriteDidNotName() async throws {
-    let (store, row) = (MemoryStore(), user(1))
+    let (store, row) = (MemoryStore(), Self.user(1))
     let error = await #expect(throws: UnnamedSubject.self) {
-      try await store.write([.account(user(2).id), .upkeep]) { try $0.insertUser(row) }
+      try await store.write([.account(Self.user(2).id), .upkeep]) { try $0.insertUser(row) }
     }
     #expect(error?.subject == .account(row.id))
     #expect(try await store.read { try $0.user(row.id) } == nil)
@@ -64,7 +66,7 @@ import ZDCServerSQLite
   /// All links of a user or none, and those of the first user whatever the limit.
   @Test(arguments: stores) func linksOfSeveralUsers_endAtALimit(_ maker: Maker) async throws {
     try await Self.withStore(maker) { (store: any MetadataStore) async throws in
-      let users = [user(1), user(2)]
+      let users = [Self.user(1), Self.user(2)]
       let links = [try TestAccount().genesis, try TestAccount().genesis]
       try await store.write(Set(users.map { .account($0.id) })) { tx in
         for (user, link) in zip(users, links) {
@@ -85,7 +87,7 @@ import ZDCServerSQLite
       struct Odd: Error {}
       let outcomes = await withTaskGroup(of: (UInt8, Bool).self) { group in
         for number in UInt8(1)...100 {
-          let row = user(number)
+          let row = Self.user(number)
           group.addTask {
             let done: Void? = try? await store.write([.account(row.id)]) { tx in
               try tx.insertUser(row)
@@ -97,7 +99,7 @@ import ZDCServerSQLite
         return await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
       }
       for number in UInt8(1)...100 {
-        let row = user(number)
+        let row = Self.user(number)
         #expect(outcomes[number] == (number % 2 == 0))
         #expect(try await store.read { try $0.user(row.id) } == (number % 2 == 0 ? row : nil))
       }

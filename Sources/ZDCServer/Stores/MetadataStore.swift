@@ -2,7 +2,7 @@ package import ZDCProtocol
 
 /// The store for everything but large content: accounts, sessions, logs, records, small content.
 ///
-/// Contract for all implementations (tested by `StoreContractTests` and `StoreCommitTests`):
+/// Contract for all implementations (tested by the suites that run over `StoreContractTests.stores`):
 /// - `read` sees one consistent state.
 /// - A `write` names the subjects that it changes. Two writes that share a subject run one after the other, and what a
 ///   closure reads of its subjects does not change until its own changes are made. The changes are durable when the
@@ -77,6 +77,7 @@ package protocol MetadataReader: InboxReader {
 
   // Devices and sessions
   func device(_ id: DeviceID, of user: UserID) throws -> DeviceRow?
+  /// Returns devices in the order of their registration; those of the same time in the order of their IDs.
   func devices(of user: UserID) throws -> [DeviceRow]
   func session(tokenHash: [UInt8]) throws -> SessionRow?
   func sessions(of user: UserID) throws -> [SessionRow]
@@ -104,7 +105,8 @@ package protocol MetadataReader: InboxReader {
   func treeID(of zone: ZoneKey) throws -> TreeID?
   /// Counts the zones of the user's own trees, closed ones included. Reads at most `limit` rows of zones.
   func zoneCount(of owner: UserID, limit: Int) throws -> Int
-  /// Returns when the newest commit was received; nil if there is none.
+  /// Returns when the newest commit was received; nil if there is none. A store with several writers has no order of
+  /// commits of different zones, and returns the latest time.
   func lastReceivedMs() throws -> UInt64?
 
   // Logs
@@ -196,11 +198,13 @@ extension MetadataReader {
 /// A read-write view. All its changes are undone if the closure throws.
 package protocol MetadataTransaction: MetadataReader, InboxTransaction {
   // Accounts
+  /// The write fails if another account has the ID or the lookup ID.
   func insertUser(_ user: UserRow) throws
-  /// Updates the login, chain head and state.
+  /// Updates the login, chain head and state. Does nothing for an account that does not exist.
   func updateUser(_ user: UserRow) throws
   func appendLink(_ link: IdentityLink, to user: UserID) throws
   func setKeyring(_ bytes: [UInt8], of user: UserID) throws
+  /// The write fails if the invite was used.
   func useInvite(_ codeHash: [UInt8], user: UserID, now: UInt64) throws
   /// Gives the user a handle in place of the present one; nil for none. The present one is given up then, and stays
   /// reserved for the user until others may take it. Only the last one that was given up stays reserved.

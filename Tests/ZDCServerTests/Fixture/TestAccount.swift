@@ -134,11 +134,11 @@ struct TestAccount {
   }
 
   /// The link that puts new signature keys in place.
-  func rotation(to newSign: SigningKey) throws -> IdentityLink {
+  func rotation(to newSign: SigningKey, seq: UInt32 = 1) throws -> IdentityLink {
     var fields = IdentityLink.Fields(
       kind: .rotateKeys, timeMs: 2, rootPub: rootKey.publicBytes, signPub: newSign.publicBytes,
       encPub: genesis.encPub)
-    fields.seq = 1
+    fields.seq = seq
     fields.prev = genesis.hash
     fields.userID = userID
     fields.signGen = 2
