@@ -97,12 +97,13 @@ extension MemoryTransaction {
 
   func removeRequests(receivedBefore: UInt64, limit: Int) throws -> Bool {
     try check(.upkeep)
-    tables.inboxes = tables.inboxes.mapValues { inbox in
-      var kept = inbox
-      kept.envelopes = inbox.envelopes.filter { !$0.value.row.isRequest || $0.value.row.receivedMs >= receivedBefore }
-      return kept
+    var left = limit
+    for (inbox, content) in tables.inboxes {
+      let old = content.envelopes.filter { $0.value.row.isRequest && $0.value.row.receivedMs < receivedBefore }
+      for node in old.keys.prefix(left) { tables.inboxes[inbox]?.envelopes[node] = nil }
+      left -= min(left, old.count)
     }
-    return false
+    return left == 0
   }
 
   private func check(_ inbox: ZoneKey) throws {
