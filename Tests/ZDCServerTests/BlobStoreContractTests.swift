@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import Testing
 import ZDCProtocol
 import ZDCServer
@@ -173,6 +174,26 @@ import ZDCServerSQLite
       // The ID may be used again.
       try await Self.putAll(begun, store)
       try await Self.expectWhole(begun, store)
+    }
+  }
+
+  /// - An upload begins, and begins again after a failure; then a range of it is read
+  /// => it comes in slices of a few leaves; the store lists it once all its parts are there, however often it began
+  @Test(arguments: stores) func contentIsReadInSlices_andIsListed(_ maker: Maker) async throws {
+    try await Self.withStore(maker) { (store: any BlobStore) async throws in
+      let large = Large()
+      for _ in 0..<2 { try await store.begin(large.blob, cipherLength: large.length) }
+      try await Self.putAll(large, store)
+      _ = try await store.contentRoot(large.blob, cipherLength: large.length)
+      let range = 1_000..<large.length - 1
+      let reader = try await store.open(large.blob, range: range)
+      var slices: [[UInt8]] = []
+      while let slice = try await reader.next() { slices.append(slice) }
+      #expect(slices.flatMap(\.self) == Array(large.bytes[Int(range.lowerBound)..<Int(range.upperBound)]))
+      #expect(slices.allSatisfy { !$0.isEmpty && $0.count <= 1 << 20 })
+      let listed = Mutex<Set<BlobID>>([])
+      try await store.forEachBatch { batch in listed.withLock { $0.formUnion(batch) } }
+      #expect(listed.withLock { $0 } == [large.blob])
     }
   }
 }

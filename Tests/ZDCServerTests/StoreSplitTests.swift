@@ -9,7 +9,7 @@ import ZDCProtocol
   static let stores = StoreContractTests.stores
 
   /// A store with one account, whose home has a branch.
-  private struct World {
+  struct World {
     let store: any MetadataStore
     let account: TestAccount
     var home: TestZone
