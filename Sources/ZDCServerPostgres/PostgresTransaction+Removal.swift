@@ -89,7 +89,8 @@ extension PostgresTransaction {
 extension PostgresTransaction {
   func removeClosedAccounts(closedBefore: UInt64, limit: Int) throws -> Collected {
     // An account without a keyring was removed before; its chain stays.
-    let query = "SELECT id FROM users WHERE closed_ms < $1 AND keyring IS NOT NULL ORDER BY id LIMIT 1"
+    // In the order of the index over closed accounts: by id, every account would be read.
+    let query = "SELECT id FROM users WHERE closed_ms < $1 AND keyring IS NOT NULL ORDER BY closed_ms, id LIMIT 1"
     guard let user = try db.first(query, .ms(closedBefore), row: { $0.int(0) }) else {
       return Collected(files: [], isMore: false)
     }

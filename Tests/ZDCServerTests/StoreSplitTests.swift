@@ -10,7 +10,7 @@ import ZDCProtocol
 
   /// A store with one account, whose home has a branch.
   struct World {
-    let store: any MetadataStore
+    var store: any MetadataStore
     let account: TestAccount
     var home: TestZone
     let top = NodeID.random()
