@@ -7,7 +7,8 @@ import ZeroDarkCloudTesting
 @testable import ZDCClientStore
 @testable import ZeroDarkCloud
 
-/// A user with 100 zones: the trunks of 50 apps, because they are quicker to make than shared branches.
+/// A user with 100 zones: the trunks of 50 apps, because they are quicker to make than shared branches. A few shared
+/// branches show that these are pulled in the same way.
 @Suite(.timeLimit(.minutes(20))) struct ManyZonesTests {
   private static let trees = (1..<50).map { "test.zerodark.app\($0)" }
 
@@ -114,5 +115,44 @@ import ZeroDarkCloudTesting
       _ = try await b.pull()
       #expect(newNodes(b) == 100 && b.network.count("GET", Routes.zoneCommits) == requests)
     }
+  }
+
+  /// - Alice changes six branches that she shares with Bob; the page of one is garbled, and the answer to its separate
+  ///   request is late
+  /// => Bob has the changes of the others in the meantime
+  @Test("a slow shared branch among many delays no other", arguments: [false, true])
+  func slowSharedBranch(inBackground: Bool) async throws {
+    try await TestWorld.run { world in
+      let people = try await ListChangeTests.People(world)
+      let bob = people.bob
+      let folders = (0..<6).map { "/f\($0)" }
+      try await Self.share(folders, of: people.alice, with: bob)
+      for folder in folders { try await people.alice.create(folder + "/new") }
+      try await people.alice.sync()
+      _ = bob.recorder.take()
+      bob.network.resetCounts()
+      bob.network.fail(.corruptResponse(byteAt: 200), "POST", Routes.zonePages)
+      bob.network.fail(.delay(.seconds(1)), "GET", Routes.zoneCommits)
+      let work =
+        try inBackground
+        ? bob.runInBackground() : Task { _ = await #expect(throws: Never.self) { try await bob.pull() } }
+      while newNodes(bob) < 5 { await Task.yield() }
+      await world.clock.waitForSleepers(1)
+      #expect(newNodes(bob) == 5 && bob.network.count("POST", Routes.zonePages) == 1)
+      #expect(bob.network.count("GET", Routes.zoneCommits) == 1)
+      world.clock.advance(by: .seconds(1))
+      while newNodes(bob) < 6 { await Task.yield() }
+      if inBackground { work.cancel() }
+      await work.value
+    }
+  }
+
+  private static func share(_ folders: [String], of alice: TestDevice, with bob: TestDevice) async throws {
+    for folder in folders { try await alice.create(folder) }
+    try await alice.sync()
+    for folder in folders { try await alice.share(folder, with: bob) }
+    try await alice.sync()
+    for folder in folders { try await bob.accept(try await alice.cloudID(folder), of: alice) }
+    try await bob.sync()
   }
 }
