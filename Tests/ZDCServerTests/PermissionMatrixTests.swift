@@ -1,52 +1,183 @@
 import Testing
 import ZDCProtocol
 
-/// Permissions in a shared branch: each role, each request, in five variants. A refused request changes nothing.
+/// Permissions in a shared branch: each role, each change, in five variants, and each role, each other request. A
+/// refused request changes nothing.
 @Suite struct PermissionMatrixTests {
   typealias Role = SharedBranch.Role
-
-  static let writers: Set<Role> = [.owner, .sharer, .writer]
-
-  /// The roles that each change is allowed to.
-  static func allowed(_ change: SharedBranch.Change) -> Set<Role> {
-    switch change {
-    case .create: writers.union([.creator])
-    case .modify, .move, .delete, .modifyRoot: writers
-    case .addMember, .removeMember: [.owner, .sharer]
-    case .leave: [.sharer, .writer, .creator, .reader]
-    case .lowerOwner: []
-    case .end: [.owner]
-    }
-  }
+  typealias Change = SharedBranch.Change
+  typealias Request = SharedBranch.Request
 
   @Test(arguments: Role.allCases) func changes(role: Role) async throws {
+    let table = try PermissionTable()
     try await TestServer.run { (server: TestServer) async throws in
-      for change in SharedBranch.Change.allCases {
-        var branch = try await SharedBranch(server)
-        let isAllowed = Self.allowed(change).contains(role)
+      var branch = try await SharedBranch(server)
+      for change in Change.allCases {
+        try await branch.prepare(change, by: role)
         for variant in SharedBranch.Variant.allCases {
-          let (before, answer) = (try await branch.log(), try await branch.attempt(change, by: role, variant))
-          let expected = Self.status(role, change, variant, isAllowed: isAllowed)
-          #expect(answer.status == expected, "\(role) \(change) \(variant): \(answer.text)")
-          let isDone = answer.status == 200 && variant == .valid
-          #expect((try await branch.log() != before) == isDone, "\(role) \(change) \(variant)")
+          try await attempt(change, role, variant, in: &branch, table)
         }
+        // The branch has another head, or the member other keys.
+        let isChanged = table.allows(change.rawValue, role.rawValue) || [.deleteOwn, .retireOwnKey].contains(change)
+        if isChanged { branch = try await SharedBranch(server) }
       }
     }
   }
 
+  private func attempt(
+    _ change: Change, _ role: Role, _ variant: SharedBranch.Variant, in branch: inout SharedBranch,
+    _ table: PermissionTable
+  ) async throws {
+    let cell: Comment = "\(role) \(change) \(variant)"
+    let isAllowed = table.allows(change.rawValue, role.rawValue)
+    let (before, answer) = (try await branch.log(), try await branch.attempt(change, by: role, variant))
+    let expected = Self.status(role, change, variant, isAllowed: isAllowed)
+    #expect(answer.status == expected, "\(cell): \(answer.text)")
+    if variant == .valid, expected == 422 {
+      #expect(answer.error?.security?.description == table.code(change.rawValue), cell)
+    }
+    let isDone = answer.status == 200 && variant == .valid
+    #expect((try await branch.log() != before) == isDone, cell)
+  }
+
   private static func status(
-    _ role: Role, _ change: SharedBranch.Change, _ variant: SharedBranch.Variant, isAllowed: Bool
+    _ role: Role, _ change: Change, _ variant: SharedBranch.Variant, isAllowed: Bool
   ) -> Int {
     switch (role, variant) {
+    case (.unauthenticated, _): 401
     // For them the zone does not exist.
     case (.former, _), (.stranger, _): 404
     case (_, .otherSession): 403
-    // Refused before the zone's turn, because a reader may change nothing but their own membership.
-    case (.reader, _) where !change.isOfList: 403
+    // Refused before the zone's turn, because a reader may change only their own membership and keys.
+    case (.reader, _) where !change.isOfList && change != .retireOwnKey: 403
     case (_, .oldHead): 409
     case (_, .otherSignature): 422
     case (_, .valid), (_, .repeated): isAllowed ? 200 : 422
     }
+  }
+
+  // MARK: Other requests
+
+  /// The status of the answer to each role.
+  static func status(_ request: Request, _ role: Role) -> Int {
+    if role == .unauthenticated { return 401 }
+    return switch request {
+    // A former member reads up to the commit that removed them.
+    case .log: role == .stranger ? 404 : 200
+    case .state: role.isMember || role == .former ? 200 : 404
+    case .records, .kept, .node, .content, .leafHashes: role.isMember ? 200 : 404
+    case .ticket: role.mayWrite ? 201 : 404
+    case .attach: role.isMember ? 200 : 410
+    case .attachFromOtherNode: 410
+    case .sendMessage, .chain, .keyring, .devices, .audit: 200
+    case .listInbox, .readInbox: role == .owner ? 200 : 404
+    case .deleteMessage, .decideAboutSender, .removeDeviceOfOwner: role == .owner ? 204 : 404
+    // The link does not continue the chain of the session's user.
+    case .appendLinkOfOwner: role == .owner ? 201 : 409
+    }
+  }
+
+  @Test func requests() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      let branch = try await SharedBranch(server)
+      // The owner's requests come last, because some end their session.
+      for role in Role.allCases.reversed() {
+        for request in Request.allCases where request != .removeDeviceOfOwner || role != .owner {
+          try await attempt(request, role, in: branch)
+        }
+      }
+      let last = try await branch.attempt(.removeDeviceOfOwner, by: .owner)
+      #expect(last.status == Self.status(.removeDeviceOfOwner, .owner))
+      #expect(try await branch.attempt(.devices, by: .owner).status == 401)
+    }
+  }
+
+  private func attempt(_ request: Request, _ role: Role, in branch: SharedBranch) async throws {
+    let (before, answer) = (try await branch.log(), try await branch.attempt(request, by: role))
+    let cell: Comment = "\(role) \(request): \(answer.status) \(answer.error?.message ?? "")"
+    #expect(answer.status == Self.status(request, role), cell)
+    #expect(try await branch.log() == before, cell)
+    guard answer.status == 200 else { return }
+    let account = try branch.person(role).account
+    switch request {
+    case .log:
+      let users = try answer.items().compactMap { if case .grant(let grant) = $0 { grant.user } else { nil } }
+      #expect(Set(users) == [account.userID], cell)
+    case .keyring: #expect(answer.bytes == account.keyring, cell)
+    case .devices: #expect(try answer.json(SessionList.self).devices.map(\.deviceID) == [account.deviceID], cell)
+    case .sendMessage: #expect(try answer.json(DeliveryResponse.self).results == [.delivered], cell)
+    default: break
+    }
+  }
+
+  // MARK: Completeness
+
+  /// Where an operation of the permission matrix is tested.
+  enum Place: Sendable {
+    case changes([Change])
+    case requests([Request])
+    /// In another suite.
+    case elsewhere(String)
+    /// The operation does not exist in this version.
+    case absent(String)
+  }
+
+  static let operations: [(name: String, place: Place)] = [
+    ("read the log and the list", .requests([.log])),
+    ("read records and the state list", .requests([.state, .records, .kept, .node])),
+    ("read content", .requests([.content, .leafHashes])),
+    ("read the own grant", .requests([.log])),
+    ("read the grant of another user", .requests([.log])),
+    ("create a node", .changes([.create, .createBelow, .createOwnChild, .createContent])),
+    ("modify a node", .changes([.modify, .modifyRoot])),
+    ("move a node", .changes([.move])),
+    ("move the branch", .absent("its place is that of the pointer, an ordinary node of the parent zone")),
+    ("delete a node", .changes([.delete, .deleteBranch, .deleteOwn])),
+    ("delete the branch", .changes([.end])),
+    ("move to another zone", .changes([.create, .delete])),
+    ("upload content", .requests([.ticket])),
+    ("attach content of another node", .requests([.attach, .attachFromOtherNode])),
+    ("add or modify a member", .changes([.addMember, .raiseMember])),
+    ("give more rights than one has", .changes([.raiseMember, .raiseSelf])),
+    ("remove a member", .changes([.removeMember])),
+    ("leave", .changes([.leave])),
+    ("change the owner's entry", .changes([.lowerOwner, .removeOwner])),
+    ("split", .changes([.split])),
+    ("rotate keys", .changes([.rotate])),
+    ("write a checkpoint", .absent("there are no checkpoints")),
+    ("retire a key", .changes([.retireOwnKey, .retireOtherKey])),
+    ("send a message", .requests([.sendMessage])),
+    ("read a mailbox", .requests([.listInbox, .readInbox, .deleteMessage, .decideAboutSender])),
+    ("change a message", .elsewhere("InboxTests/theSameEnvelopeAgainIsDelivered_andAnotherOneWithItsIdExists")),
+    ("append to a chain", .requests([.appendLinkOfOwner])),
+    ("read the keyring", .requests([.keyring])),
+    ("read chains", .requests([.chain])),
+    ("list and remove devices", .requests([.devices, .removeDeviceOfOwner])),
+    ("audit", .requests([.audit])),
+  ]
+
+  @Test func noCellOfTheTableIsEmpty() throws {
+    let table = try PermissionTable()
+    #expect(Set(table.rows.keys) == Set(Change.allCases.map(\.rawValue)))
+    let columns = Set(Role.allCases.filter(\.isMember).map(\.rawValue))
+    for (change, cells) in table.rows {
+      #expect(Set(cells.keys) == columns.union([PermissionTable.codes]), "\(change)")
+      #expect(columns.allSatisfy { ["yes", "no"].contains(cells[$0]) }, "\(change)")
+      #expect(cells.values.contains("no") == (table.code(change) != ""), "\(change)")
+    }
+  }
+
+  @Test func noOperationIsLeftOut() {
+    var (changes, requests): (Set<Change>, Set<Request>) = ([], [])
+    for (name, place) in Self.operations {
+      switch place {
+      case .changes(let some): changes.formUnion(some)
+      case .requests(let some): requests.formUnion(some)
+      case .elsewhere(let text), .absent(let text): #expect(!text.isEmpty, "\(name)")
+      }
+    }
+    #expect(Self.operations.count == 31)
+    #expect(changes == Set(Change.allCases))
+    #expect(requests == Set(Request.allCases))
   }
 }
