@@ -84,14 +84,17 @@ struct OriginReader {
   let session: SyncSession
   let zone: Int64
 
-  /// Fetches what the replay of a page needs. A commit without a member's signature causes no request.
+  /// Fetches what the replay of a page needs. A split that the zone's owner has not signed causes no request: replay
+  /// refuses it.
   ///
   /// - Parameter row: The zone before the page.
   func origins(of page: PageContents, _ row: ZoneRow, writers: WriterKeys) async throws -> ZoneOrigins {
     var origins = ZoneOrigins()
     let known = row.head?.seq
     for item in page.commits where known.map({ item.commit.fields.seq > $0 }) ?? true {
-      guard let (node, genesis) = item.commit.fields.split, item.commit.isSigned(by: writers) else { continue }
+      guard let (node, genesis) = item.commit.fields.split, item.commit.fields.writer == row.owner ?? session.user,
+        item.commit.isSigned(by: writers)
+      else { continue }
       let zone = ZoneID(tree: row.zone.tree, root: node)
       origins.branches[genesis] = try await origin(genesis, of: zone, parent: row)
     }
