@@ -1,6 +1,6 @@
 package import ZDCCrypto
 package import ZDCProtocol
-internal import ZeroDarkCloud
+package import ZeroDarkCloud
 
 /// A rotation of a zone's key, in the form that the zone's owner commits after a removal (PROTOCOL 3.10).
 package struct ZoneRotation: Sendable {
@@ -33,10 +33,12 @@ extension RogueZone {
   ///   - encPub: The owner's current encryption key.
   ///   - granted: The key inside the owner's grant, if it is not to be the zone's.
   ///   - members: The other members that get a grant.
+  ///   - writer: The keys of the user who signs the rotation; nil for the owner's.
   package func rotation(
-    encPub: [UInt8], granting granted: NodeKey? = nil, members: [ZoneRotation.Member] = [],
+    encPub: [UInt8], granting granted: NodeKey? = nil, members: [ZoneRotation.Member] = [], by writer: UserKeys? = nil,
     spoil: (inout NodeRecord.Fields) -> Void = { _ in }
   ) throws -> ZoneRotation {
+    let writer = writer ?? keys
     guard let entry = acl.fields.entry(for: keys.userID) else { throw TestFailure("the owner is not in the list") }
     let (key, keyGen) = (NodeKey.random(), acl.fields.zoneKeyGen + 1)
     let grant = try GrantSealer(zone: zone, zoneKeyGen: keyGen, key: granted ?? key)
@@ -48,7 +50,8 @@ extension RogueZone {
     let history = try KeyHistory(of: acl.fields, key: root.key)
       .adding(KeyHistory.Entry(keyGen: root.record.fields.keyGen, key: root.key))
     let wrap = try history.seal(tree: zone.tree, node: zone.root, key: key, keyGen: keyGen)
-    let list = try nextACL { fields in
+    let list = try nextACL(signedBy: writer.signingKey) { fields in
+      (fields.writer, fields.writerGen) = (writer.userID, writer.signGen)
       fields.zoneKeyGen = keyGen
       fields.commitments = key.commitments
       fields.historyWrap = wrap
@@ -58,21 +61,21 @@ extension RogueZone {
         }
       }
     }
-    let record = Self.record(try RecordSealer.seal(try rootDraft(key: key, keyGen: keyGen)), spoil)
+    let record = Self.record(try RecordSealer.seal(try rootDraft(key: key, keyGen: keyGen, writer)), spoil)
     let operations: [ZoneOperation] = [
       .acl(version: list.fields.version, hash: list.hash), .put(ZoneOperation.Put(record)),
     ]
-    let commit = try commit(operations) { $0.aclHash = list.hash }
+    let commit = try commit(operations, signedBy: writer.signingKey) {
+      ($0.aclHash, $0.writer, $0.writerGen) = (list.hash, writer.userID, writer.signGen)
+    }
     return ZoneRotation(commit: commit, acl: list, grant: grant, others: others, root: record, key: key)
   }
 
-  private func rootDraft(key: NodeKey, keyGen: UInt32) throws -> RecordDraft {
-    let old = root.record
-    var draft = RecordDraft(
-      tree: zone.tree, node: zone.root, parent: .zero, recordVersion: old.fields.recordVersion + 1,
-      prevRecord: old.hash, key: key, keyGen: keyGen, parentLink: .none, secrets: root.secrets,
-      writer: keys.userID, writerGen: keys.signGen, timeMs: 1)
-    draft.isZoneRoot = true
+  private func rootDraft(key: NodeKey, keyGen: UInt32, _ writer: UserKeys) throws -> RecordDraft {
+    var draft = try draft(next: "")
+    (draft.parent, draft.parentLink, draft.isZoneRoot) = (.zero, .none, true)
+    (draft.key, draft.keyGen, draft.historyWrap) = (key, keyGen, [])
+    (draft.writer, draft.writerGen) = (writer.userID, writer.signGen)
     return draft
   }
 }
