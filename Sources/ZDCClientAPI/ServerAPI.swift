@@ -10,6 +10,9 @@ package struct CommitPage: Sendable {
   /// The zone that the page is about, as claimed by the server; nil if it does not say so. The answer to a request with
   /// commits of several zones is about one of them.
   package var zone: ZoneID?
+  /// The access list in force before the page, which an edit in it changes. Nil for a page from the genesis, and for one
+  /// whose lists are whole.
+  package var listBefore: ZoneACL?
 
   package init(body: [UInt8], head: (seq: UInt64, hash: CommitHash), hasMore: Bool, zone: ZoneID? = nil) {
     self.body = body
@@ -93,9 +96,15 @@ extension ServerAPI {
 
   /// Downloads whole commits after `after`, or from genesis if it is nil. With `withRecords`, the page also has the
   /// live records that they put.
-  package func commitPage(_ zone: ZoneID, after: UInt64?, withRecords: Bool) async throws -> CommitPage {
+  ///
+  /// - Parameter withEdits: Whether access lists may come as edits of the list before.
+  package func commitPage(
+    _ zone: ZoneID, after: UInt64?, withRecords: Bool, withEdits: Bool = false
+  ) async throws -> CommitPage {
     let path = Routes.path(Routes.zoneCommits, zone.tree.text, zone.root.text)
-    let query = [("after", after.map(String.init)), ("records", withRecords ? "1" : nil)]
+    let query = [
+      ("after", after.map(String.init)), ("records", withRecords ? "1" : nil), ("edits", withEdits ? "1" : nil),
+    ]
     return try page(try await answer(to: .get(path, query: query), limit: Self.bundleBytes))
   }
 
@@ -115,12 +124,12 @@ extension ServerAPI {
   }
 
   /// Downloads the commits of several zones after what the caller has of each, as ``commitPage(_:after:withRecords:)``
-  /// does for one. Maximum ``Limits/zonesPerRequest`` zones.
+  /// does for one. Maximum ``Limits/zonesPerRequest`` zones. Access lists may come as edits of the list before.
   ///
   /// - Returns: answers for the first of the zones, at least for one. Ask again for the others.
   package func commitPages(_ positions: [ZonePosition], withRecords: Bool) async throws -> [ZonePage] {
     var request = TransportRequest.bytes(.post, Routes.zonePages, ZonePosition.bytes(of: positions))
-    if withRecords { request.path += "?records=1" }
+    request.path += withRecords ? "?records=1&edits=1" : "?edits=1"
     let pages: [ZonePage]
     do {
       pages = try ZonePage.all(try await answer(to: request, limit: Self.bundleBytes).body)

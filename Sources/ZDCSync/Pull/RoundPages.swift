@@ -32,37 +32,40 @@ package actor RoundPages {
     // Another zone's request may have included this one.
     guard rest.contains(zone) else { return }
     let zones = [zone] + rest.filter { $0 != zone }.prefix(Limits.zonesPerRequest - 1)
-    let positions = try await positions(of: zones)
-    rest.removeAll { zones.contains($0) && positions[$0] == nil }
-    let wanted = zones.compactMap { zone in positions[zone].map { (zone, $0) } }
+    let rows = try await rows(of: zones)
+    rest.removeAll { zones.contains($0) && rows[$0] == nil }
+    let wanted = zones.compactMap { rows[$0] }
     guard !wanted.isEmpty else { return }
+    let positions = wanted.map { ZonePosition(zone: $0.zone, after: $0.head?.seq) }
     do {
-      take(try await session.api.commitPages(wanted.map(\.1), withRecords: true), of: wanted.map(\.0))
+      take(try await session.api.commitPages(positions, withRecords: true), of: wanted)
     } catch let error as TransportError where error.code == .badAnswer {
       rest = []
     }
   }
 
   /// - Parameter answers: The answers for the first zones. There was no room for the others.
-  private func take(_ answers: [ZonePage], of zones: [Int64]) {
+  private func take(_ answers: [ZonePage], of zones: [ZoneRow]) {
     for (zone, answer) in zip(zones, answers) {
-      rest.removeAll { $0 == zone }
+      rest.removeAll { $0 == zone.id }
       guard let log = answer.log else { continue }
-      pages[zone] = CommitPage(body: Array(log.body), head: (log.seq, log.head), hasMore: log.hasMore)
+      var page = CommitPage(body: Array(log.body), head: (log.seq, log.head), hasMore: log.hasMore)
+      page.listBefore = zone.head?.acl
+      pages[zone.id] = page
     }
   }
 
-  /// Returns this device's position in each zone. Zones whose first pull has not ended are left out.
-  private func positions(of zones: [Int64]) async throws -> [Int64: ZonePosition] {
+  /// Returns the rows of zones. Those whose first pull has not ended are left out.
+  private func rows(of zones: [Int64]) async throws -> [Int64: ZoneRow] {
     try await session.database.asyncRead { transaction in
-      var positions: [Int64: ZonePosition] = [:]
+      var rows: [Int64: ZoneRow] = [:]
       for id in zones {
-        guard let row = try transaction.zones.zone(id: id), let head = row.head,
+        guard let row = try transaction.zones.zone(id: id), row.head != nil,
           try transaction.nodes.root(zone: id) != nil
         else { continue }
-        positions[id] = ZonePosition(zone: row.zone, after: head.seq)
+        rows[id] = row
       }
-      return positions
+      return rows
     }
   }
 }

@@ -108,7 +108,8 @@ struct OriginReader {
     if let own = try await ownOrigin(genesis) { return own }
     let page: PageContents
     do {
-      page = try PageContents(try await session.api.commitPage(zone, after: nil, withRecords: false).body)
+      let answer = try await session.api.commitPage(zone, after: nil, withRecords: false, withEdits: true)
+      page = try PageContents(answer.body)
     } catch let error as ServerError where error.code == .notFound {
       guard parent.owner == nil else { return nil }  // not a member of the new zone
       throw Doubt(ZDCSecurityError(.splitMismatch, zone: zone), .none)

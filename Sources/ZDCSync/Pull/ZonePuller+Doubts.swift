@@ -110,7 +110,10 @@ extension ZonePuller {
   /// claims to.
   func commitPage(_ row: ZoneRow, withRecords: Bool) async throws -> CommitPage {
     do {
-      return try await session.api.commitPage(row.zone, after: row.head?.seq, withRecords: withRecords)
+      var page = try await session.api.commitPage(
+        row.zone, after: row.head?.seq, withRecords: withRecords, withEdits: true)
+      page.listBefore = row.head?.acl
+      return page
     } catch let error as ServerError where error.code == .notFound {
       // Another user's zone may be out of reach for many reasons. Only a signed list says that access has ended.
       if row.isUnread, try await graft.pointer() != nil { throw UnreachableBranch() }

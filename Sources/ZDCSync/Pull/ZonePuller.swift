@@ -117,7 +117,7 @@ package struct ZonePuller {
     case .broken(let code): return try await broken(code, page, row)
     case .behind: break
     }
-    let contents = try await Doubt.catching(row.zone) { try PageContents(page.body) }
+    let contents = try await Doubt.catching(row.zone) { try PageContents(page.body, after: page.listBefore) }
     guard contents.commits.allSatisfy({ $0.commit.fields.zone == row.zone }) else {
       throw Doubt(ZDCSecurityError(.recordBindingMismatch, zone: row.zone), .none)
     }
