@@ -14,8 +14,13 @@ package struct IdentityStore: Sendable {
   private let now: @Sendable () -> UInt64
   private let cache = Locked<[Signer: [UInt8]]>([:])
 
+  /// Until when ``meet(_:)`` leaves out a user, in milliseconds; `.max` for one whose chain is pinned.
+  private let met = Locked<[UserID: UInt64]>([:])
+
   /// Maximum number of keys kept in memory. Beyond it, the cache is emptied; the keys remain in the database.
   private static let cachedKeys = 10_000
+  /// How long a user whom the server did not show is not asked for again.
+  private static let strangerPauseMs: UInt64 = 600_000
 
   package init(database: ZDCDatabaseConnection, api: ServerAPI, now: @escaping @Sendable () -> UInt64) {
     (self.database, self.api, self.now) = (database, api, now)
@@ -50,6 +55,41 @@ package struct IdentityStore: Sendable {
   ///
   /// - Returns: The errors of chains that were refused.
   package func refresh(_ users: [UserID]) async throws -> [ZDCSecurityError] { try await fetch(users).refused }
+
+  /// Returns those of the users for whom ``meet(_:)`` looks: they are not known to be pinned, and were not asked for lately.
+  package func strangers(among users: Set<UserID>) -> Set<UserID> {
+    let time = now()
+    return met.withLock { met in users.filter { met[$0, default: 0] <= time } }
+  }
+
+  /// Fetches, verifies and pins the chains of users whom this device has not met: one request for up to
+  /// ``Limits/aclEntries`` of them. After any answer of the server, they are left out for a while.
+  ///
+  /// - Returns: The errors of chains that were refused.
+  /// - Throws: `ZDCServerError`, `ZDCTransportError`, and the database's errors.
+  package func meet(_ users: Set<UserID>) async throws -> [ZDCSecurityError] {
+    let strangers = strangers(among: users)
+    guard !strangers.isEmpty else { return [] }
+    let pinned = Set(try await pinnedChains(of: Array(strangers)).keys)
+    leaveOut(Array(pinned), until: .max)
+    let unknown = Array(strangers.subtracting(pinned).sorted().prefix(Limits.aclEntries))
+    guard !unknown.isEmpty else { return [] }
+    do {
+      let refused = try await refresh(unknown)
+      leaveOut(unknown, until: now() + Self.strangerPauseMs)
+      return refused
+    } catch let error where error is ServerError || error is ZDCSecurityError {
+      leaveOut(unknown, until: now() + Self.strangerPauseMs)
+      throw error
+    }
+  }
+
+  private func leaveOut(_ users: [UserID], until time: UInt64) {
+    met.withLock { met in
+      if met.count + users.count > Self.cachedKeys { met.removeAll() }
+      for user in users { met[user] = time }
+    }
+  }
 
   /// Returns those of the signers whose users have declared the key compromised, as far as the pinned chains say so. A
   /// link with that declaration distrusts all sign keys before its own.

@@ -18,7 +18,7 @@ extension ZDCReadTransaction {
   }
 
   /// Returns the user, with what this device knows about their identity; nil if this device has not met them: see
-  /// `ZDCUserManager.fetchUser(id:for:)`. Errors poison the transaction.
+  /// `ZDCUserManager.fetchUser(id:for:)`. It meets the members of an access list when the list arrives. Errors poison the transaction.
   ///
   /// ```swift
   /// let bob = try await connection.read { $0.user(id: bobsUserID) }

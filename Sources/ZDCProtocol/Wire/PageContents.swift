@@ -18,8 +18,8 @@ package struct PageContents {
   /// The errors of records that cannot be decoded, by their hash.
   package private(set) var unreadable: [RecordHash: ZDCSecurityError] = [:]
   package private(set) var contents: [BlobID: ArraySlice<UInt8>] = [:]
-  /// The list that the next edit changes.
-  private var newestList: ZoneACL?
+  /// The last list of the page, or the one before the page. The next edit changes it.
+  package private(set) var newestList: ZoneACL?
   /// Whether the bytes are a request of this client, which may attach content of other nodes.
   private var isOwnRequest = false
 

@@ -55,7 +55,8 @@ struct EventFastPath: Sendable {
     if try CommitLogStore(db: transaction.database, zone: row.id).hash(seq: status.seq) == status.head { return .known }
     let leaves = transaction.leaves(zone: row.id)
     guard row.frozen == nil, row.doubt == nil, let head = row.head, head.seq < .max, head.seq + 1 == status.seq,
-      try leaves.pendingCount() == 0, try transaction.delegateFailures.isEmpty(zone: row.id),
+      !session.hasStrangers(head.acl), try leaves.pendingCount() == 0,
+      try transaction.delegateFailures.isEmpty(zone: row.id),
       try !transaction.grafts.isLeft(zone: row.id)
     else { throw NotEligible() }
     var summary = ZDCPullSummary()

@@ -113,7 +113,9 @@ package struct ZonePuller {
   private func apply(_ page: CommitPage, to row: ZoneRow) async throws -> AppliedPage {
     let pin = row.head.map { (seq: $0.seq, hash: $0.hash) }
     switch HeadRules.compare(pin: pin, server: page.head) {
-    case .upToDate: return AppliedPage()
+    case .upToDate:
+      try await session.meetMembers(of: [row.head?.acl], zone: zone)
+      return AppliedPage()
     case .broken(let code): return try await broken(code, page, row)
     case .behind: break
     }
@@ -126,6 +128,8 @@ package struct ZonePuller {
     known.add(try await writerKeys(origins.signers, row))
     let writers = known
     try await readKeys(namedIn: Array(contents.lists.values) + origins.branches.values.map(\.acl))
+    let inForce = contents.newestList ?? row.head?.acl
+    try await session.meetMembers(of: [inForce] + origins.branches.values.map(\.acl), zone: zone)
     let inOthers = try await pullOthers(before: contents, row)
     return try await Doubt.catching(row.zone, isSigned: { contents.isSigned(by: writers) }) {
       let ((count, isKnown), refusal) = try await session.writeNotifyingDelegate { [session, zone] transaction in

@@ -103,13 +103,41 @@ extension SyncSession {
   /// Fetches the keys of other members that replay needs. Errors in their chains are recorded and reported.
   func keys(of signers: Set<Signer>, zone: Int64) async throws -> WriterKeys {
     let (keys, refused) = try await identities.keys(of: signers, own: keys)
+    try await report(refused, zone: zone)
+    return keys
+  }
+
+  /// Records and reports errors in chains of members of a zone.
+  private func report(_ refused: [ZDCSecurityError], zone: Int64) async throws {
     for error in refused {
       try await database.asyncReadWrite { [localUser, now] transaction in
         try transaction.record(error, localUser: localUser, zone: zone, atMs: now())
       }
       events.report(error)
     }
-    return keys
+  }
+
+  /// Fetches the identity chains of members whom this device has not met, so that the app finds them in its callbacks.
+  ///
+  /// Replay needs none of these chains: whatever the server answers, the caller continues, and a later page asks again.
+  func meetMembers(of lists: [ZoneACL?], zone: Int64) async throws {
+    let users = lists.compactMap { $0 }.reduce(into: Set<UserID>()) { $0.formUnion(others(in: $1)) }
+    do {
+      try await report(try await identities.meet(users), zone: zone)
+    } catch let error as ZDCSecurityError {
+      try await report([error], zone: zone)
+    } catch is ServerError {
+    } catch is TransportError {
+    }
+  }
+
+  /// Whether ``meetMembers(of:zone:)`` would ask the server for members of the list.
+  func hasStrangers(_ list: ZoneACL) -> Bool {
+    !identities.strangers(among: others(in: list)).isEmpty
+  }
+
+  private func others(in list: ZoneACL) -> Set<UserID> {
+    Set(list.fields.entries.map(\.user) + [list.fields.owner]).subtracting([user])
   }
 
   func cachedKeys(of signers: Set<Signer>) -> WriterKeys? { identities.cachedKeys(of: signers, own: keys) }

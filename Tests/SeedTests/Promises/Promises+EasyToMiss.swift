@@ -158,8 +158,10 @@ extension Promise {
         "PullOrderTests/preferenceSetDuringAPull_changesItsOrder")),
     // Seed 004, collaboration
     Promise(
-      id: "check-004-1", wording: "a transaction finds local users and nodes by id",
-      state: .tested(by: "SeedPromiseTests/lookUps_workInATransactionThatOnlyReads")),
+      id: "check-004-1", wording: "a transaction finds users and nodes by id",
+      state: .tested(
+        by: "SeedPromiseTests/lookUps_workInATransactionThatOnlyReads",
+        "ListMemberTests/aCallbackFindsAllMembersOfItsList")),
     Promise(
       id: "check-004-2", wording: "a fresh share item is empty, and sharing with it is refused as a mistake",
       state: .tested(by: "ListChangeTests/misuse_isATypedError")),
