@@ -144,7 +144,7 @@ package struct AccountLogin {
 
   /// Stores the row. An account that is already on this device keeps all its data.
   private func store(_ row: LocalUserRow, _ session: SessionResponse) async throws -> LocalUserRow {
-    try await database.asyncReadWrite { transaction in
+    try await database.asyncReadWrite { [now] transaction in
       var stored = row
       if let known = try transaction.localUsers.user(row.userID) {
         stored.id = known.id
@@ -152,9 +152,9 @@ package struct AccountLogin {
         // A change of this device whose answer was lost may be in the chain.
         let change = try transaction.identityChanges.pending(of: row.userID)
         if let change, try change.isIn(row.chain, of: row.userID) {
-          try transaction.adopt(change, as: stored)
+          try transaction.adopt(change, as: stored, atMs: now())
         } else {
-          try transaction.localUsers.update(stored)
+          try transaction.update(stored, atMs: now())
         }
       } else {
         try transaction.localUsers.insert(&stored)

@@ -98,7 +98,7 @@ struct IdentityChangeRun {
 
   /// Runs step 3, unless a refresh has changed the pinned chain.
   private func adopt(_ change: PendingIdentityChange) async throws -> Bool {
-    try await database.asyncReadWrite { [user] transaction in
+    try await database.asyncReadWrite { [user, now] transaction in
       var row = try Self.row(user, transaction)
       guard try change.continues(row.chain, of: user) else { return false }
       var chain = Bundle.Writer()
@@ -107,13 +107,13 @@ struct IdentityChangeRun {
       row.chain = chain.bytes
       change.apply(to: &row)
       _ = try UserKeys(row)
-      try transaction.adopt(change, as: row)
+      try transaction.adopt(change, as: row, atMs: now())
       return true
     }
   }
 
   private func refresh() async throws {
-    _ = try await IdentityRefresh(database: database, api: api, user: user, known: nil).run()
+    _ = try await IdentityRefresh(database: database, api: api, user: user, known: nil, now: now).run()
   }
 
   // MARK: The database
@@ -134,10 +134,16 @@ struct IdentityChangeRun {
 
 extension ZDCReadWriteTransaction {
   /// Stores the user's row after a pending change is in the chain, and ends the change.
-  func adopt(_ change: PendingIdentityChange, as row: LocalUserRow) throws {
-    try localUsers.update(row)
+  func adopt(_ change: PendingIdentityChange, as row: LocalUserRow, atMs now: UInt64) throws {
+    try update(row, atMs: now)
     try identityChanges.removePending(of: row.userID)
     signal(.localUsers)
+  }
+
+  /// Stores the user's row with a chain that may be longer.
+  func update(_ row: LocalUserRow, atMs now: UInt64) throws {
+    try localUsers.update(row)
+    try replaceKeys(sealedFor: row.userID, atMs: now)
   }
 }
 

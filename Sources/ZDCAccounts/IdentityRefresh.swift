@@ -14,6 +14,7 @@ struct IdentityRefresh {
   package let user: UserID
   /// The last link that the caller knows. Another process may have stored a longer chain.
   package let known: LinkHash?
+  package let now: @Sendable () -> UInt64
 
   /// - Returns: The keys after the change; nil if the chain ends with the known link.
   /// - Throws: `accountStateMissing`, `identityChainRollback`, `identityChainInvalid`, `keyringRollback`,
@@ -79,11 +80,15 @@ struct IdentityRefresh {
   private func store(
     _ changed: LocalUserRow, after row: LocalUserRow, adopting change: PendingIdentityChange?
   ) async throws -> Bool {
-    try await database.asyncReadWrite { [user] transaction in
+    try await database.asyncReadWrite { [user, now] transaction in
       guard let current = try transaction.localUsers.user(user), current.chain == row.chain,
         current.secrets.accessKey == row.secrets.accessKey
       else { return false }
-      if let change { try transaction.adopt(change, as: changed) } else { try transaction.localUsers.update(changed) }
+      guard let change else {
+        try transaction.update(changed, atMs: now())
+        return true
+      }
+      try transaction.adopt(change, as: changed, atMs: now())
       return true
     }
   }

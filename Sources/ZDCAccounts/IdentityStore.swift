@@ -12,6 +12,8 @@ package struct IdentityStore: Sendable {
   private let database: ZDCDatabaseConnection
   private let api: ServerAPI
   private let now: @Sendable () -> UInt64
+  /// In 0..<1.
+  private let random: @Sendable () -> Double
   private let cache = Locked<[Signer: [UInt8]]>([:])
 
   /// Until when ``meet(_:)`` leaves out a user, in milliseconds; `.max` for one whose chain is pinned.
@@ -22,8 +24,11 @@ package struct IdentityStore: Sendable {
   /// How long a user whom the server did not show is not asked for again.
   private static let strangerPauseMs: UInt64 = 600_000
 
-  package init(database: ZDCDatabaseConnection, api: ServerAPI, now: @escaping @Sendable () -> UInt64) {
-    (self.database, self.api, self.now) = (database, api, now)
+  package init(
+    database: ZDCDatabaseConnection, api: ServerAPI, now: @escaping @Sendable () -> UInt64,
+    random: @escaping @Sendable () -> Double = { .random(in: 0..<1) }
+  ) {
+    (self.database, self.api, self.now, self.random) = (database, api, now, random)
   }
 
   /// - Returns: nil if one of the keys is not in memory.
@@ -214,11 +219,13 @@ package struct IdentityStore: Sendable {
   }
 
   private func pin(_ chains: [UserID: PinnedChain], after pinned: [UserID: PinnedChain]) async throws {
-    try await database.asyncReadWrite { [now] transaction in
+    try await database.asyncReadWrite { [now, random] transaction in
       for (user, chain) in chains {
         // The pull of another zone, or another process, may have pinned a longer chain.
         guard try transaction.users.chain(of: user) == pinned[user]?.bytes else { continue }
         try transaction.users.pin(chain.bytes, handle: chain.handle, of: user, atMs: now())
+        guard chain.trustedEncGen > pinned[user]?.trustedEncGen ?? 0 else { continue }
+        try transaction.replaceKeys(sealedFor: user, atMs: now(), random: random)
       }
     }
   }
@@ -235,10 +242,11 @@ private struct PinnedChain: Sendable {
   let bytes: [UInt8]
   let count: Int
   let handle: Handle?
+  let trustedEncGen: UInt32
 
   init(bytes: [UInt8], of user: UserID) throws {
     let links = try IdentityChain.links(bytes, of: user)
-    (self.bytes, count, handle) = (bytes, links.count, links.handle)
+    (self.bytes, count, handle, trustedEncGen) = (bytes, links.count, links.handle, links.trustedEncGen)
   }
 
   /// Verifies links that either extend a pinned chain or are a whole chain. Only new links cost a signature check.
@@ -253,8 +261,9 @@ private struct PinnedChain: Sendable {
     } else {
       _ = try IdentityReplay.verify(links, expected: user)
     }
-    for link in known + links { chain.append(link: link.bytes) }
-    (bytes, count, handle) = (chain.bytes, known.count + links.count, (known + links).handle)
+    let all = known + links
+    for link in all { chain.append(link: link.bytes) }
+    (bytes, count, handle, trustedEncGen) = (chain.bytes, all.count, all.handle, all.trustedEncGen)
   }
 }
 

@@ -333,7 +333,7 @@ extension ZDCLocalUserManager {
   /// - Throws: See ``IdentityRefresh``.
   package func refreshIdentity(of userID: UserID, known: LinkHash) async throws -> UserKeys? {
     let api = try await serverAPI(for: userID)
-    let refresh = IdentityRefresh(database: database, api: api, user: userID, known: known)
+    let refresh = IdentityRefresh(database: database, api: api, user: userID, known: known, now: now)
     guard let keys = try await refresh.run() else { return nil }
     try await renew(userID)
     return keys

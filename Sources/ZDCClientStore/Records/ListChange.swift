@@ -1,5 +1,6 @@
 internal import GRDB
 package import ZDCProtocol
+internal import ZDCSupport
 
 /// A wanted change of a zone's access list. It names the state that is wanted, so it can be applied to any list.
 package enum ListChange: Sendable, Hashable {
@@ -141,6 +142,41 @@ package struct ListChangeStore {
 }
 
 extension ZDCReadWriteTransaction {
+  /// The pause before a member who is not the owner replaces a zone's key (K-7): several who may do so would otherwise all
+  /// try at once.
+  private static let rotationPauseMs: ClosedRange<Double> = 60_000...600_000
+
+  /// Queues a fresh key for a zone, unless one is queued already or the user may not replace it.
+  ///
+  /// - Parameter random: In 0..<1. Draws the pause of a member who is not the owner.
+  package func queueRotation(
+    of zone: ZoneRow, by user: UserID, atMs now: UInt64, random: () -> Double
+  ) throws {
+    guard let list = zone.head?.acl.fields, !zone.isClosed, let root = try nodes.root(zone: zone.id) else { return }
+    let change = ListChange.rotate(after: list.zoneKeyGen)
+    guard list.allows(change, by: user),
+      try !ListChangeStore(self).changes(zone: zone.id).contains(where: { $0.listChange == change })
+    else { return }
+    let range = Self.rotationPauseMs
+    let pause = UInt64(range.lowerBound + (range.upperBound - range.lowerBound) * random())
+    try queue(change, of: root, localUser: zone.localUser, atMs: now, after: user == list.owner ? nil : pause)
+  }
+
+  /// Queues a change of a zone's access list that the app has not asked for.
+  ///
+  /// - Parameter pauseMs: How long other devices have the time to make it; nil to send it at once.
+  package func queue(
+    _ change: ListChange, of root: NodeRow, localUser: Int64, atMs now: UInt64, after pauseMs: UInt64? = nil
+  ) throws {
+    var operation = OperationRow(
+      uuid: UUIDv7.make(atMs: now), zone: root.zone, kind: .changeList, node: root.id, nodeUUID: root.uuid,
+      nodeID: root.nodeID, createdMs: now)
+    operation.listChange = change
+    if let pauseMs { (operation.reason, operation.notBeforeMs) = (.backoff, now + pauseMs) }
+    try operations.insert(&operation)
+    signal(.queue(localUser: localUser))
+  }
+
   /// Drops the lists that nodes of another user's zone were to get, after their move to the local user's tree was given up.
   /// Only the owner of a zone can give its nodes lists of their own.
   package func dropSplits(atOrBelow row: NodeRow) throws {

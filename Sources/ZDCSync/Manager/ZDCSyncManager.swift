@@ -178,7 +178,8 @@ public final class ZDCSyncManager: Sendable {
       localUser: row, localUserID: localUserID, appTreeID: config.primaryTreeID,
       database: database.rwDatabaseConnection, api: api,
       keys: try await users.keys(for: userID),
-      identities: IdentityStore(database: database.rwDatabaseConnection, api: api, now: config.clock),
+      identities: IdentityStore(
+        database: database.rwDatabaseConnection, api: api, now: config.clock, random: config.engineClock.random),
       fetchIdentity: { [users] in try await users.refreshIdentity(of: userID, known: $0) },
       delegate: { [delegateBox, hub] in DelegateProxy(delegateBox.value, hub.nodes) }, now: config.clock,
       time: config.engineClock, logger: config.logger, events: SyncEvents(localUserID: localUserID, hub: hub),

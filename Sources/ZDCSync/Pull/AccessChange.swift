@@ -1,3 +1,4 @@
+internal import ZDCAccounts
 internal import ZDCClientStore
 internal import ZDCProtocol
 internal import ZDCSupport
@@ -51,27 +52,21 @@ struct AccessChange {
 
   // MARK: Rotations
 
-  /// The pause before a member who is not the owner rotates the key after another member left (K-7): several who may do
-  /// so would otherwise all try at once.
-  private static let pauseMs: ClosedRange<Double> = 60_000...600_000
-
-  /// Queues a rotation if a member who has left has the key in force, and this user may replace it. Also call this when the
-  /// zone's root is read: a device whose first pull brings the removal has no root before.
+  /// Queues a rotation if the key in force is known to others than the members, and this user may replace it. Also call
+  /// this when the zone's root is read: a device whose first pull brings the list has no root before.
   func queueRotation(_ list: ZoneACL.Fields) throws {
     guard list.allows(.rotate(after: list.zoneKeyGen), by: session.user),
-      try RemovalStore(transaction, zone: zone).removals().contains(where: { removal in
-        removal.keyGen == list.zoneKeyGen && list.entry(for: removal.member) == nil
-      }), let root = try transaction.nodes.root(zone: zone)
+      try hasFormerMember(list) || transaction.isSealedForCompromisedKey(list),
+      let row = try transaction.zones.zone(id: zone)
     else { return }
-    let change = ListChange.rotate(after: list.zoneKeyGen)
-    guard try !ListChangeStore(transaction).changes(zone: zone).contains(where: { $0.listChange == change }) else {
-      return
-    }
-    try transaction.queue(change, of: root, after: session.user == list.owner ? nil : memberPause, in: session)
+    try transaction.queueRotation(of: row, by: session.user, atMs: session.now(), random: session.time.random)
   }
 
-  private var memberPause: UInt64 {
-    UInt64(Self.pauseMs.lowerBound + (Self.pauseMs.upperBound - Self.pauseMs.lowerBound) * session.time.random())
+  /// Whether a member who has left has the key in force.
+  private func hasFormerMember(_ list: ZoneACL.Fields) throws -> Bool {
+    try RemovalStore(transaction, zone: zone).removals().contains { removal in
+      removal.keyGen == list.zoneKeyGen && list.entry(for: removal.member) == nil
+    }
   }
 
   // MARK: The app
@@ -95,20 +90,5 @@ extension ZDCShareList {
   fileprivate init(members list: ZoneACL.Fields) {
     self.init()
     for entry in list.entries { addShareItem(ZDCShareItem(entry.permissions), forUserID: entry.user.text) }
-  }
-}
-
-extension ZDCReadWriteTransaction {
-  /// Queues a change of a zone's access list that the app has not asked for.
-  ///
-  /// - Parameter pauseMs: How long other devices have the time to make it; nil to send it at once.
-  func queue(_ change: ListChange, of root: NodeRow, after pauseMs: UInt64? = nil, in session: SyncSession) throws {
-    var operation = OperationRow(
-      uuid: UUIDv7.make(atMs: session.now()), zone: root.zone, kind: .changeList, node: root.id, nodeUUID: root.uuid,
-      nodeID: root.nodeID, createdMs: session.now())
-    operation.listChange = change
-    if let pauseMs { (operation.reason, operation.notBeforeMs) = (.backoff, session.now() + pauseMs) }
-    try operations.insert(&operation)
-    signal(.queue(localUser: session.localUser))
   }
 }

@@ -226,7 +226,7 @@ struct ZoneRewind {
       guard let change = pinned.reduction(of: entry), list.allows(change, by: session.user),
         try store.waiting(node: root, member: entry.user).isEmpty
       else { continue }
-      try transaction.queue(change, of: root, in: session)
+      try transaction.queue(change, of: root, localUser: session.localUser, atMs: session.now())
     }
   }
 
