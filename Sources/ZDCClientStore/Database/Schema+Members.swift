@@ -8,6 +8,9 @@ extension FrameworkSchema {
     CREATE INDEX zdc_operation_list ON zdc_operation (zone, id) WHERE kind = 6
     """
 
+  /// Whether the signer of the put had the right `R`, so that its record must not have content.
+  static let recordsOnlyLeaves = "ALTER TABLE zdc_leaf ADD COLUMN isRecordsOnly INTEGER NOT NULL DEFAULT 0"
+
   /// Members who lost access, with the commit that removed them and the last generation of the zone's key that they
   /// had. Nodes with older keys can still be read with those.
   static let removals = """

@@ -57,6 +57,7 @@ package enum FrameworkSchema {
     migrator.registerMigration("zdc.userNumbers") { db in try db.execute(sql: userNumbers) }
     migrator.registerMigration("zdc.dueDeliveries") { db in try db.execute(sql: dueDeliveries) }
     migrator.registerMigration("zdc.messageGaps") { db in try db.execute(sql: securityEventGaps) }
+    migrator.registerMigration("zdc.recordsOnly") { db in try db.execute(sql: recordsOnlyLeaves) }
   }
 
   /// The verified log, one hash per commit. It shows where a server's log diverges, and whether this device made the

@@ -12,6 +12,8 @@ package struct LogNodeStore: ZoneState {
   package let pending: Int64
   /// The signer of the replayed commit; a record that it puts must name the same user.
   let author: (user: UserID, gen: UInt32)?
+  /// Whether the signer puts records without content only (right `R`).
+  private let isRecordsOnly: Bool
   /// Top-most nodes that were removed, with everything that was below them.
   package internal(set) var removed: [Removal] = []
   /// Existing nodes that now hang on another parent: their leaves before the put.
@@ -43,19 +45,26 @@ package struct LogNodeStore: ZoneState {
     self.zone = zone
     pending = 0
     author = nil
+    isRecordsOnly = false
     branchZone = nil
     former = nil
   }
 
   /// For replaying a commit.
   ///
-  /// - Parameter branchZone: The zone that takes over a branch that the commit splits off.
-  package init(db: Database, zone: Int64, commit: ZoneCommit, pending: Bool, branchZone: Int64? = nil) {
+  /// - Parameters:
+  ///   - list: The access list in force before the commit; nil for a genesis.
+  ///   - branchZone: The zone that takes over a branch that the commit splits off.
+  package init(
+    db: Database, zone: Int64, commit: ZoneCommit, after list: ZoneACL.Fields? = nil, pending: Bool,
+    branchZone: Int64? = nil
+  ) {
     self.db = db
     self.branchZone = branchZone
     self.zone = zone
     self.pending = pending ? 1 : 0
     author = (commit.fields.writer, commit.fields.writerGen)
+    isRecordsOnly = list?.entry(for: commit.fields.writer)?.permissions.contains(.recordsOnly) ?? false
     former = FormerNotes(db: db, zone: zone, commit: commit.fields)
   }
 
@@ -89,15 +98,17 @@ package struct LogNodeStore: ZoneState {
     let statement = try db.cachedStatement(
       sql: """
         INSERT INTO zdc_leaf
-        (zone, node, parent, record, prev, putSeq, keyGen, parentKeyGen, writer, writerGen, pending)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        (zone, node, parent, record, prev, putSeq, keyGen, parentKeyGen, writer, writerGen, pending, isRecordsOnly)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         ON CONFLICT (zone, node) DO UPDATE SET parent = excluded.parent, record = excluded.record,
         prev = excluded.prev, putSeq = excluded.putSeq, keyGen = excluded.keyGen, parentKeyGen = excluded.parentKeyGen,
-        writer = excluded.writer, writerGen = excluded.writerGen, pending = excluded.pending
+        writer = excluded.writer, writerGen = excluded.writerGen, pending = excluded.pending,
+        isRecordsOnly = excluded.isRecordsOnly
         """)
     try statement.execute(arguments: [
       zone, leaf.node.data, leaf.parent.data, leaf.record.data, (old?.record ?? .zero).data, leaf.putSeq.stored,
       Int64(leaf.keyGen), Int64(leaf.parentKeyGen), author?.user.data, author.map { Int64($0.gen) }, pending,
+      isRecordsOnly,
     ])
     if let old, old.keyGen != leaf.keyGen { raisesKeys = true }
     if let old, old.parent != leaf.parent, moved[leaf.node] == nil { moved[leaf.node] = old }
@@ -165,6 +176,8 @@ package struct LogNodeStore: ZoneState {
     /// The signer of the put.
     package var writer: UserID
     package var writerGen: UInt32
+    /// Whether the signer's rights before the put had `R`.
+    package var isRecordsOnly = false
 
     /// Whether the owner vouches for the record, because the node came with a split. Its put is not in this zone's log.
     package var isVouched: Bool { writerGen == 0 }
@@ -174,13 +187,13 @@ package struct LogNodeStore: ZoneState {
   package func pendingLeaf(_ node: NodeID) throws -> Expected? {
     try db.firstRow(
       """
-      SELECT node, parent, record, putSeq, keyGen, parentKeyGen, prev, writer, writerGen FROM zdc_leaf
-      WHERE zone = ? AND node = ? AND pending = 1
+      SELECT node, parent, record, putSeq, keyGen, parentKeyGen, prev, writer, writerGen, isRecordsOnly
+      FROM zdc_leaf WHERE zone = ? AND node = ? AND pending = 1
       """, [zone, node.data]
     ) { row in
       Expected(
         leaf: try Self.decode(row), prev: try RecordHash(row, 6), writer: try UserID(row, 7),
-        writerGen: UInt32(row[8] as Int64))
+        writerGen: UInt32(row[8] as Int64), isRecordsOnly: (row[9] as Int64) == 1)
     }
   }
 

@@ -116,7 +116,7 @@ package struct PageApplier {
     _ commit: ZoneCommit, page: PageContents, isOwn: Bool, row: inout ZoneRow
   ) throws -> LogNodeStore {
     var state = LogNodeStore(
-      db: transaction.database, zone: zone, commit: commit, pending: !isOwn,
+      db: transaction.database, zone: zone, commit: commit, after: row.head?.acl.fields, pending: !isOwn,
       branchZone: try origins.branchZone(of: commit, parent: row, user: session.user, transaction))
     let acl = page.acl(of: commit)
     try require(commit.fields.zone == row.zone, .recordBindingMismatch)

@@ -18,5 +18,6 @@ extension LogNodeStore.Expected {
     if isVouched { return }
     let isSameWriter = record.fields.writer == writer && record.fields.writerGen == writerGen
     try require(isSameWriter, .recordBindingMismatch, node: leaf.node)
+    if isRecordsOnly { try RecordRules.check(record, permissions: .recordsOnly) }
   }
 }
