@@ -6,7 +6,8 @@ import ZeroDarkCloudTesting
 @testable import ZDCSync
 @testable import ZeroDarkCloud
 
-/// Members who may change the list of a branch: one removes another while the owner is away, and two remove each other.
+/// Members who may change the list of a branch: one removes another while the owner is away, two remove each other, and
+/// several may replace the key after another member has left.
 struct SharerTests {
   typealias People = ListChangeTests.People
 
@@ -24,6 +25,18 @@ struct SharerTests {
       try await alice.sync()
       for guest in [bob, carol] { try await graft(on: guest) }
       try await world.settle(alice, bob, carol)
+    }
+
+    /// Adds a member who may not change the list.
+    func addDave() async throws -> TestDevice {
+      let dave = try await world.device("dave", account: "dave")
+      try await dave.sync()
+      try await alice.meet(dave)
+      try await alice.share("/list", with: dave)
+      try await alice.sync()
+      try await graft(on: dave)
+      try await world.settle(alice, bob, carol, dave)
+      return dave
     }
 
     func graft(on guest: TestDevice) async throws {
@@ -67,6 +80,45 @@ struct SharerTests {
       #expect(try await alice.members(bob, carol, of: "/list") == ["bob": "rws"])
       #expect(try await sharers.generation(alice) == before + 1)
       for device in [alice, bob, carol] { #expect(try await device.queueCount() == 0, "\(device.name)") }
+    }
+  }
+
+  /// - Dave leaves while the owner is away; Bob and Carol, who may replace the key, have two devices each
+  /// => all four wait for at least a minute, and one of them replaces the key; the others find that done in the log, or when
+  ///   the server refuses their request
+  @Test("K-7: of several members who may replace the key, one does so", arguments: [false, true])
+  func oneMemberReplacesTheKey_afterAnotherHasLeft(pushesFirst: Bool) async throws {
+    try await TestWorld.run { world in
+      let sharers = try await Sharers(world)
+      let (bob, carol) = (sharers.bob, sharers.carol)
+      let dave = try await sharers.addDave()
+      var devices = [bob, carol]
+      for account in ["bob", "carol"] { devices.append(try await world.device("\(account) 2", account: account)) }
+      try await TestWorld.settle(devices)
+      let before = try #require(try await sharers.generation(bob))
+      try await dave.delete("/list")
+      try await TestWorld.settle([dave])
+
+      let commits = try world.server.commitCount()
+      for device in devices { try await device.sync() }
+      world.clock.advance(by: .seconds(59))
+      for device in devices { try await device.sync() }
+      #expect(try world.server.commitCount() == commits)
+      for device in devices { #expect(try await device.queueCount() == 1, "\(device.name)") }
+
+      world.clock.advance(by: .seconds(600))
+      for device in devices { device.network.resetCounts() }
+      for device in devices { if pushesFirst { try await device.push() } else { try await device.sync() } }
+      #expect(try world.server.commitCount() == commits + 1)
+      // A request has the key sealed for each member, so it is not sent when the log shows that it is done.
+      let sent = devices.map { $0.network.count("POST", Routes.commits) }
+      #expect(pushesFirst ? sent.allSatisfy { $0 <= 1 } : sent == [1, 0, 0, 0], "\(sent)")
+      try await bob.create("/list/secret", "without Dave")
+      try await sharers.expectEqual(devices[0], devices[1], devices[2], devices[3])
+      for device in devices {
+        #expect(try await device.queueCount() == 0, "\(device.name)")
+        #expect(try await sharers.generation(device) == before + 1, "\(device.name)")
+      }
     }
   }
 
