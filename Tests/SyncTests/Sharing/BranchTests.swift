@@ -82,6 +82,34 @@ struct BranchTests {
     }
   }
 
+  /// - Alice shares a folder of ten nodes and one of 3,000, and then removes a member from each
+  /// => the requests are the same, and have the same sizes
+  @Test func aShareAndARemovalDoNotGrowWithTheBranch() async throws {
+    try await TestWorld.run { world in
+      let people = try await People(world)
+      let (alice, bob) = (people.alice, people.bob)
+      let folders = [("/few", 10), ("/all", 3_000)]
+      for (path, count) in folders {
+        try await alice.create(path)
+        try await alice.create(count, in: path)
+      }
+      try await alice.sync()
+      var requests: [String: [String]] = [:]
+      for (path, _) in folders {
+        alice.network.resetCounts()
+        try await alice.share(path, with: bob)
+        try await alice.push()
+        try await alice.unshare(path, with: bob)
+        try await alice.push()
+        requests[path] = alice.network.requests.map(\.description)
+      }
+      #expect(requests["/few"] == requests["/all"])
+      #expect(requests["/all"]?.count { $0.contains(Routes.commits) } == 2)
+      #expect(try await alice.queueCount() == 0)
+      #expect(try await alice.members(bob, of: "/all") == [:])
+    }
+  }
+
   private static func code(_ body: () async throws -> Void) async -> ZDCCloudError.Code? {
     do {
       try await body()
