@@ -2,8 +2,10 @@ import Foundation
 import Testing
 import ZDCCrypto
 import ZDCProtocol
-import ZeroDarkCloud
 import ZeroDarkCloudTesting
+
+@testable import ZDCSync
+@testable import ZeroDarkCloud
 
 /// Rotations of a zone's key by its owner (PROTOCOL 3.10): everything stays readable, and the next writer rotates the
 /// path.
@@ -264,6 +266,56 @@ struct RotationTests {
       try await alice.sync()
       #expect(try await alice.syncManager.replaceOldKeys(forLocalUserID: user) == 0)
       #expect(try await alice.queueCount() == 0)
+    }
+  }
+
+  // MARK: Old generations
+
+  /// Queues the replacement of the home trunk's key.
+  private static func queueRotation(_ device: TestDevice) async throws {
+    let session = try await device.syncManager.engine(for: try device.localUserID).session
+    let home = ZoneID(trunkOf: .derive(owner: try device.userID, trunk: .home, appTreeID: TestDevice.treeID))
+    try await device.write { transaction, _ in
+      let zone = try #require(try transaction.zones.zone(localUser: session.localUser, home))
+      let root = try #require(try transaction.nodes.root(zone: zone.id))
+      let list = try #require(zone.head).acl.fields
+      try transaction.queue(.rotate(after: list.zoneKeyGen), of: root, in: session)
+    }
+  }
+
+  /// Returns the older generations of the home trunk's key that its access list has.
+  private static func keptGenerations(_ rogue: RogueWriter) async throws -> [UInt32] {
+    let home = try await rogue.home()
+    return try KeyHistory(of: home.acl.fields, key: home.root.key).entries.map(\.keyGen)
+  }
+
+  /// - the key is replaced three times while only a node of the first generation exists, and again after one of the
+  ///   fourth
+  /// => the list has the keys of the first and the fourth; once these nodes have new keys, it has neither
+  @Test("K-5: the next rotation leaves out generations that no node uses")
+  func unusedGenerationsAreLeftOut() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      try await a.create("/first", "1")
+      try await a.sync()
+      let rogue = try await Self.rogue(world, a)
+      for _ in 0..<3 {
+        try await Self.queueRotation(a)
+        try await a.sync()
+      }
+      #expect(try await Self.keptGenerations(rogue) == [1])
+      try await a.create("/fourth", "4")
+      try await a.sync()
+      try await Self.queueRotation(a)
+      try await a.sync()
+      #expect(try await Self.keptGenerations(rogue) == [1, 4])
+      #expect(try await a.syncManager.replaceOldKeys(forLocalUserID: try a.localUserID) == 0)
+      try await Self.queueRotation(a)
+      try await a.sync()
+      #expect(try await Self.keptGenerations(rogue) == [5])
+      let c = try await world.device("C")
+      try await world.settle(a, c)
+      #expect(try await c.tree(versions: false) == "/first  \"1\"\n/fourth  \"4\"")
     }
   }
 }
