@@ -82,6 +82,40 @@ struct DuplicateNameTests {
     }
   }
 
+  /// - the tree's key is replaced, and a device that has not opened an older node creates another one with its name
+  /// => the tags differ, so the server accepts it; all devices show the later one under another name, until
+  ///   its next version has that name
+  @Test("N-1: two nodes with one name under two generations of the folder's key")
+  func twoNodesUnderTwoGenerations() async throws {
+    try await TestWorld.run { world in
+      let (a, b) = (try await world.device("A"), try await world.device("B"))
+      for device in [a, b] { world.expectsSecurityErrors(["duplicateName"], on: device) }
+      try await a.create("/n", "A")
+      try await world.settle(a, b)
+      let rogue = try await RogueWriter(
+        words: try #require(world.words()), user: try a.userID, server: world.server)
+      try await rogue.rotateHome()
+      let home = try await rogue.home()
+      let record = try RecordSealer.seal(try home.draft(new: "n"))
+      #expect(try home.node("n").record.fields.nameTag != record.fields.nameTag)
+      try await rogue.push(try home.commit(putting: record), [record])
+      try await world.settle(a, b)
+      let c = try await world.device("C")
+      world.expectsSecurityErrors(["duplicateName"], on: c)
+      try await world.settle(c)
+      for device in [a, b, c] { #expect(try await device.tree(versions: false) == "/n  \"A\"\n/n 2", "\(device.name)") }
+      try await b.create("/n 2/below", "B")
+      try await b.edit("/n 2", "later")
+      try await world.settle(b, a, c)
+      #expect(try await a.syncManager.replaceOldKeys(forLocalUserID: try a.localUserID) == 0)
+      try await world.settle(a, b, c)
+      for device in [a, b, c] {
+        let tree = try await device.tree(versions: false)
+        #expect(tree == "/n  \"A\"\n/n 2  \"later\"\n/n 2/below  \"B\"", "\(device.name)")
+      }
+    }
+  }
+
   // MARK: The scene
 
   private struct AppError: Error {}

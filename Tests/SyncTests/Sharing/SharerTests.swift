@@ -84,8 +84,8 @@ struct SharerTests {
   }
 
   /// - Dave leaves while the owner is away; Bob and Carol, who may replace the key, have two devices each
-  /// => all four wait for at least a minute, and one of them replaces the key; the others find that done in the log, or when
-  ///   the server refuses their request
+  /// => all four wait for at least a minute, and one of them replaces the key; the others find that done in the log, or
+  ///   when the server refuses their request
   @Test("K-7: of several members who may replace the key, one does so", arguments: [false, true])
   func oneMemberReplacesTheKey_afterAnotherHasLeft(pushesFirst: Bool) async throws {
     try await TestWorld.run { world in
