@@ -1,4 +1,6 @@
+import AsyncHTTPClient
 import Foundation
+import NIOCore
 import Testing
 import ZDCProtocol
 import ZDCServer
@@ -68,6 +70,52 @@ import ZDCServer
       let answer = try await server.content(large.blob, of: node, in: zone, token: token).expect(200)
       let sent = try await Self.sentBytes(server) - before
       #expect(sent >= answer.bytes.count && sent < answer.bytes.count + 50_000)
+    }
+  }
+
+  /// - A client asks for content of 17 MB, and leaves when the first bytes arrive
+  /// => what was sent is counted, without the rest
+  @Test func aDownloadThatBreaksOff_countsWhatWasSent() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      let (account, token) = try await server.newAccount()
+      var zone = account.home
+      let (large, node) = (BlobTests.Large(), NodeID.random())
+      try await server.upload(large, node, zone, token: token)
+      try await server.put([zone.record(node, content: large.field)], in: &zone, token: token)
+      let before = try await Self.sentBytes(server)
+      let connections = server.server.connections
+      let path = Routes.path(Routes.content, zone.zone.tree.text, node.text, large.blob.text)
+      let head = "GET \(path) HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \(ZBase32.encode(token))\r\n\r\n"
+      let port = server.server.port
+      try await RawConnection.onThread {
+        let socket = try RawSocket(port: port, receiveBuffer: 4_096)
+        socket.transmit(Array(head.utf8))
+        while case .nothing = socket.receive() {}
+      }
+      while server.server.connections > connections { await Task.yield() }
+      let sent = try await Self.sentBytes(server) - before
+      #expect(sent > 0 && sent < large.bytes.count - 1_000_000, "\(sent) of \(large.bytes.count)")
+    }
+  }
+
+  /// - A device waits for events while two commits are made
+  /// => the first event, which is sent before the second one arrives, is counted
+  @Test func eventsAreCounted() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      let (account, token) = try await server.newAccount()
+      var zone = account.home
+      let before = try await Self.sentBytes(server)
+      let stream = try await ClientOver(origin: server.origin, client: .shared).openEvents(token: token)
+      for _ in 0..<2 {
+        let record = zone.record(.random()) { $0.sealedPrivate = randomBytes(30_000) }
+        try await server.put([record], in: &zone, token: token)
+      }
+      var received = 0
+      for try await bytes in stream.body {
+        received += bytes.readableBytes
+        if received > 60_000 { break }
+      }
+      #expect(try await Self.sentBytes(server) - before > 30_000)
     }
   }
 

@@ -35,12 +35,11 @@ final class ServerMetrics: Sendable {
   /// Counts the start of a request; `countRequest` counts its end.
   func openRequest() { state.withLock { $0.openRequests += 1 } }
 
-  func countRequest(_ key: RequestKey, seconds: Double, bytesOut: Int) {
+  func countRequest(_ key: RequestKey, seconds: Double) {
     state.withLock { state in
       state.openRequests -= 1
       state.requests[key, default: 0] += 1
       state.requestSeconds[key.route, default: 0] += seconds
-      state.bytesOut += UInt64(bytesOut)
     }
   }
 
@@ -73,7 +72,7 @@ final class ServerMetrics: Sendable {
     out.single("zdc_commits_total", "counter", "Zone commits accepted.", "\(state.commits)")
     out.single("zdc_operations_total", "counter", "Operations in accepted commits.", "\(state.operations)")
     out.single("zdc_received_bytes_total", "counter", "Bytes of request bodies.", "\(state.bytesIn)")
-    out.single("zdc_sent_bytes_total", "counter", "Bytes of answers.", "\(state.bytesOut)")
+    out.single("zdc_sent_bytes_total", "counter", "Bytes of answers, as they are sent.", "\(state.bytesOut)")
     // The request for the metrics itself is not counted.
     out.single("zdc_open_requests", "gauge", "Requests in progress.", "\(state.openRequests - 1)")
     out.single("zdc_event_streams", "gauge", "Open event streams.", "\(gauges.eventStreams)")

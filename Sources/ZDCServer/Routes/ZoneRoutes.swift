@@ -140,7 +140,6 @@ enum ZoneRoutes {
       var (next, slice) = (first, rest)
       while true {
         try await writer.write(ByteBuffer(bytes: next.body))
-        call.core.metrics.countBytes(out: next.body.count)
         guard let last = next.last, last < first.seq, !next.body.isEmpty else { break }
         try await channel.untilWritable()
         slice.after = last
