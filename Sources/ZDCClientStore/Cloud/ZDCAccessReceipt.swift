@@ -64,7 +64,8 @@ extension ZDCCloudReadTransaction {
   /// Returns the nodes in a node's tree that still have the keys from before its last removal, in pages. Errors poison the
   /// transaction.
   ///
-  /// Each page takes time in proportion to the size of the tree.
+  /// A page reads the tree up to its last node, so all pages together read each node once, and only a page is in memory.
+  /// A tree without such nodes takes time in proportion to its size.
   ///
   /// ```swift
   /// var page = cloud.cloudIDsWithOldKeys(forNodeID: list.uuid)
@@ -85,9 +86,8 @@ extension ZDCCloudReadTransaction {
   ) -> [String] {
     transaction.poisoning {
       guard let node = try row(nodeID), let zone = try transaction.zones.zone(id: node.zone) else { return [] }
-      let start = last.flatMap { NodeID(text: $0) } ?? .zero
-      let stale = try transaction.leaves(zone: zone.id).staleNodes(below: zone.zone.root).filter { $0 > start }
-      return stale.sorted().prefix(max(limit, 0)).map(\.text)
+      return try transaction.leaves(zone: zone.id)
+        .staleNodes(below: zone.zone.root, after: last.flatMap { NodeID(text: $0) }, limit: max(limit, 0)).map(\.text)
     } ?? []
   }
 

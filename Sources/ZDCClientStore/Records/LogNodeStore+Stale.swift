@@ -21,6 +21,27 @@ extension LogNodeStore {
     return nodes
   }
 
+  /// Up to `limit` stale nodes in the order of their ids. Pages that follow each other read each node of the zone once.
+  ///
+  /// - Parameter last: The last node of the page before; nil for the first page.
+  package func staleNodes(below root: NodeID, after last: NodeID?, limit: Int) throws -> [NodeID] {
+    // Most zones have none, which the count finds sooner than a look at the nodes above each one.
+    guard try last != nil || staleCount(below: root) > 0 else { return [] }
+    var nodes: [NodeID] = []
+    let query = """
+      SELECT l.node FROM zdc_leaf l WHERE l.zone = ?1 AND l.node > ?2 AND EXISTS (
+        WITH RECURSIVE above(parent, parentKeyGen, isStale) AS (
+          SELECT l.parent, l.parentKeyGen, 0
+          UNION ALL
+          SELECT p.parent, p.parentKeyGen, a.parentKeyGen < p.keyGen
+          FROM above a CROSS JOIN zdc_leaf p ON p.zone = ?1 AND p.node = a.parent)
+        SELECT 1 FROM above WHERE isStale)
+      ORDER BY l.node LIMIT ?3
+      """
+    try db.forEachRow(query, [zone, (last ?? .zero).data, limit]) { nodes.append(try NodeID($0, 0)) }
+    return nodes
+  }
+
   /// The number of all stale nodes. It walks through the whole zone.
   package func staleCount(below root: NodeID) throws -> Int {
     let query = """

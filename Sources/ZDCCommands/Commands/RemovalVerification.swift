@@ -102,9 +102,6 @@ struct RemovalVerification {
     }
   }
 
-  /// Each page reads the whole tree, so there are few of them.
-  private static let oldKeysPerPage = 50_000
-
   /// Prints the nodes that still have old keys, a page at a time.
   private func printOldKeys(_ tree: Tree) async throws {
     let output = engine.opened.output
@@ -122,7 +119,7 @@ struct RemovalVerification {
   private func oldKeys(_ tree: Tree, after last: String?) async throws -> [Node] {
     try await engine.opened.reader.read { [engine] transaction in
       let cloud = try engine.opened.cloud(transaction, engine.user).cloud
-      return cloud.cloudIDsWithOldKeys(forNodeID: tree.root.uuid, after: last, limit: Self.oldKeysPerPage).map {
+      return cloud.cloudIDsWithOldKeys(forNodeID: tree.root.uuid, after: last).map {
         Node(cloudID: $0, path: Self.path(of: $0, cloud))
       }
     }

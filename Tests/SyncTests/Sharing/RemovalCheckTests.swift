@@ -67,6 +67,34 @@ struct RemovalCheckTests {
     }
   }
 
+  /// - The tree has a node with a damaged id, after all others in the order of ids
+  /// => pages without it are returned: nothing after the end of a page is read
+  @Test func aPageOfNodesWithOldKeys_endsAtItsLimit() async throws {
+    try await TestWorld.run { world in
+      let people = try await Self.removed(world)
+      let alice = people.alice
+      let home = try await alice.node("home:/").uuid
+      let all = try await alice.write { _, cloud in cloud.cloudIDsWithOldKeys(forNodeID: home) }
+      #expect(all.count == 3)
+      await #expect(throws: (any Error).self) {
+        try await alice.write { transaction, cloud in
+          try transaction.database.execute(
+            sql: """
+              INSERT INTO zdc_leaf
+              SELECT NULL, zone, x'\(String(repeating: "ff", count: 17))', parent, record, prev, putSeq,
+              keyGen, parentKeyGen, writer, writerGen, pending
+              FROM zdc_leaf WHERE node = ?
+              """, arguments: [try #require(NodeID(text: all[0])).data])
+          #expect(cloud.cloudIDsWithOldKeys(forNodeID: home, limit: 3) == all)
+          #expect(cloud.cloudIDsWithOldKeys(forNodeID: home, after: all[0], limit: 2) == Array(all.dropFirst()))
+          // This page has the damaged node, and poisons the transaction, which leaves nothing of it.
+          #expect(cloud.cloudIDsWithOldKeys(forNodeID: home, limit: 4).isEmpty)
+        }
+      }
+      #expect(try await Self.oldKeys(alice, limit: 4).count == 3)
+    }
+  }
+
   enum Fault: CaseIterable {
     /// The node keeps its key under the next generation.
     case keptKey
