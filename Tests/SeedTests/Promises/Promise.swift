@@ -11,15 +11,8 @@ struct Promise: Sendable {
   enum State: Sendable {
     /// Proven by these tests, named `Suite/function`, of any test target, or of the sample app's.
     case tested([String])
-    /// Not fulfilled yet. This work will fulfill it.
-    case due(Work)
-  }
-
-  enum Work: String, Sendable, CaseIterable {
-    /// Disk, image and progress managers, background transfers.
-    case managers
-    /// Shares, messages, grafts.
-    case sharing
+    /// Not fulfilled yet, because of this missing work.
+    case due(String)
   }
 }
 

@@ -52,9 +52,8 @@ import Testing
   }
 
   private static func summary(_ rows: [Promise]) -> String {
-    let due = Promise.Work.allCases.map { work in "\(rows.filter { $0.work == work }.count) due with \(work)" }
-    let tested = rows.filter { $0.work == nil }.count
-    return "Promises: \(rows.count) rows, \(tested) tested, " + due.joined(separator: ", ")
+    let due = rows.filter { $0.work != nil }.count
+    return "Promises: \(rows.count) rows, \(rows.count - due) tested, \(due) due"
   }
 
   // MARK: The scan
@@ -80,14 +79,14 @@ import Testing
 }
 
 extension Promise {
-  fileprivate var work: Work? {
+  fileprivate var work: String? {
     if case .due(let work) = state { work } else { nil }
   }
 
   fileprivate var line: String {
     switch state {
     case .tested(let tests): "tested  \(id): \(wording) [\(tests.joined(separator: ", "))]"
-    case .due(let work): "due     \(id): \(wording) [with \(work)]"
+    case .due(let work): "due     \(id): \(wording) [\(work)]"
     }
   }
 }
