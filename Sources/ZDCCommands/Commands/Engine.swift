@@ -109,7 +109,7 @@ struct Engine: Sendable {
     }
     defer { ticker.cancel() }
     do {
-      try await waitingForTurn { try await opened.sync.pushUntilIdle(localUserID: user) }
+      try await Self.waitingForTurn { try await opened.sync.pushUntilIdle(localUserID: user) }
     } catch let error as TransportError where error.isTemporary {
       throw CommandError(
         .tryAgain, "stillQueued", "\(error)", hint: "nothing is lost: the changes stay queued, and zdc sync sends them")
@@ -118,23 +118,27 @@ struct Engine: Sendable {
 
   /// Syncs until nothing is left that can be done now.
   func syncUntilIdle() async throws -> ZDCSyncSummary {
-    try await waitingForTurn { try await opened.sync.syncUntilIdle(localUserID: user) }
+    try await Self.waitingForTurn { try await opened.sync.syncUntilIdle(localUserID: user) }
   }
 
   /// Retries while a zone is busy, which takes seconds: devices that lost often get precedence (PROTOCOL 3.7).
   ///
-  /// - Parameter patienceMs: The maximum total of the pauses that a busy server requests, in milliseconds.
+  /// - Parameters:
+  ///   - patienceMs: The maximum total of the pauses that a busy server requests, in milliseconds.
+  ///   - pause: Waits for so many milliseconds.
   @discardableResult
-  private func waitingForTurn(
-    tries: Int = 10, patienceMs: UInt64 = 30_000, _ sync: @Sendable () async throws -> ZDCSyncSummary
-  ) async throws -> ZDCSyncSummary {
+  static func waitingForTurn<Summary>(
+    tries: Int = 10, patienceMs: UInt64 = 30_000,
+    pause: @Sendable (UInt64) async throws -> Void = { try await Task.sleep(for: .milliseconds(Int64($0))) },
+    _ sync: @Sendable () async throws -> Summary
+  ) async throws -> Summary {
     do {
       return try await sync()
     } catch let error as ServerError where error.code == .zoneBusy && tries > 1 {
-      let pause = max(error.retryAfterMs ?? 500, 100)
-      guard pause <= patienceMs else { throw error }
-      try await Task.sleep(for: .milliseconds(Int64(pause)))
-      return try await waitingForTurn(tries: tries - 1, patienceMs: patienceMs - pause, sync)
+      let length = max(error.retryAfterMs ?? 500, 100)
+      guard length <= patienceMs else { throw error }
+      try await pause(length)
+      return try await waitingForTurn(tries: tries - 1, patienceMs: patienceMs - length, pause: pause, sync)
     }
   }
 
