@@ -251,6 +251,19 @@ import ZDCProtocol
     #expect(refusal { _ = try IdentityReplay.verify(user.chain + [try user.sign(fields)]) } == .identityChainInvalid)
   }
 
+  @Test("B19: a key that was replaced may return as a later generation")
+  func anOlderKeyReturns() throws {
+    var user = try TestUser()
+    let first = user.nextFields(.rotateKeys).encPub
+    let other = first.map { $0 ^ 1 }
+    for key in [other, first] {
+      var fields = user.nextFields(.rotateKeys)
+      (fields.encGen, fields.encPub) = (fields.encGen + 1, key)
+      try user.append(fields)
+    }
+    #expect(try IdentityReplay.verify(user.chain).encKeys == [1: first, 2: other, 3: first])
+  }
+
   @Test("B18: a deleted node may be put again, as a new one")
   func nodePutAgain() throws {
     var zone = try trunk()
