@@ -1,86 +1,107 @@
 import Foundation
-import ZDCTreesystem
 import ZeroDarkCloud
 
-// Messages and grafts between accounts.
+// Branches of one account that other accounts read and change.
 
 extension Bench {
-  // MARK: Messages
+  // MARK: Sharing and removal
 
-  /// A user and their device.
-  private struct Person: Sendable {
-    var device: Device
-    var user: String
-
-    init(_ server: ServerProcess, _ folder: URL, _ transport: CountingTransport? = nil) async throws {
-      device = try Device(server: server.url, folder: folder, transport: transport)
-      user = try await device.createAccount().user
+  /// Shares branches of 10, 1,000 and 100,000 nodes. Each time runs from the transaction until nothing is left to send.
+  /// Requests and bytes are those of the owner, both ways.
+  func share() async throws -> [Figure] {
+    let server = try await ServerProcess(folder: newFolder())
+    let transport = try CountingTransport(server: server.url)
+    let owner = try await Person(server, newFolder(), transport)
+    let guest = try await Person(server, newFolder())
+    try await owner.meet(guest.user)
+    let sizes = [("10", 10, max(runs, 3)), ("1k", 1_000, max(runs, 3)), ("100k", scale.manyNodes, 1)]
+    var results: [(id: String, run: Run)] = []
+    for (name, nodes, count) in sizes {
+      let run = try await measured(count, transport) { number in
+        let branch = try await Branch("\(name) \(number)", of: owner, nodes: nodes)
+        try await owner.syncUntilIdle()
+        return { try await branch.share(with: [guest.user]) }
+      }
+      results.append((name, run))
     }
+    for person in [owner, guest] { try await person.device.close() }
+    return figures(of: results)
+  }
 
-    /// Fetches, verifies and pins the other user's identity.
-    func meet(_ other: Person) async throws -> ZDCUser {
-      guard let people = device.zdc.userManager else { throw BenchError("not unlocked") }
-      return try await people.fetchUser(id: other.user, for: user)
-    }
-
-    func acceptMessages(of other: Person) async throws {
-      try await device.zdc.syncManager?.acceptMessages(fromUserID: other.user, forLocalUserID: user)
+  private func figures(of results: [(id: String, run: Run)]) -> [Figure] {
+    guard let small = results.first?.run else { return [] }
+    return results.flatMap { id, run in
+      [
+        Figure("share-\(id)", run.times, beside: Yardstick(name: "share-10", value: median(small.times))),
+        Figure("share-\(id)-requests", run.requests, beside: Yardstick(name: "share-10", value: small.requests)),
+        Figure("share-\(id)-wire", run.bytes / 1_024, beside: Yardstick(name: "share-10", value: small.bytes / 1_024)),
+      ]
     }
   }
 
-  /// Sends messages to 1, 10 and 100 users. Each time runs from the transaction until the last recipient's delegate is
-  /// called. Requests and bytes are those of the sender, both ways, from the first message to the last.
-  func messages() async throws -> [Figure] {
+  /// Shares a branch of ten nodes with 1, 10, 100 and 1,000 users in one transaction, then removes one of them.
+  func members() async throws -> [Figure] {
     let server = try await ServerProcess(folder: newFolder())
     let transport = try CountingTransport(server: server.url)
-    let sender = try await Person(server, newFolder(), transport)
-    var (recipients, users): ([Person], [ZDCUser]) = ([], [])
-    for _ in 0..<100 {
-      let recipient = try await Person(server, newFolder())
-      users.append(try await sender.meet(recipient))
-      try await recipient.acceptMessages(of: sender)
-      recipients.append(recipient)
-    }
-    note("\(recipients.count) recipients are online")
-    let yardstick = try await commitsYardstick(server, commits: 3)
+    let owner = try await Person(server, newFolder(), transport)
+    let users = try await makeUsers(server, count: scale.members)
+    for user in users { try await owner.meet(user) }
+    note("the owner has met \(users.count) users")
     var figures: [Figure] = []
-    for count in [1, 10, 100] {
-      try await send(from: sender, to: Array(users.prefix(count)), recipients)
-      _ = transport.take()
-      var times: [Double] = []
-      for _ in 0..<max(samples / count, 5) {
-        times.append(try await send(from: sender, to: Array(users.prefix(count)), recipients))
-      }
-      let counts = transport.take()
-      let each = Yardstick(name: "recipients of a message", value: Double(count))
-      figures += [
-        Figure("message-\(count)", times, beside: yardstick),
-        Figure("message-\(count)-requests", Double(counts.requests.count) / Double(times.count), beside: each),
-        Figure("message-\(count)-wire", Double(counts.bytes) / Double(times.count) / 1_024, beside: each),
-      ]
+    for count in [1, 10, 100, users.count] {
+      let branch = try await Branch("\(count) members", of: owner, nodes: 10)
+      try await owner.syncUntilIdle()
+      let members = Array(users.prefix(count))
+      let shared = try await measured(1, transport) { _ in { try await branch.share(with: members) } }
+      let removed = try await measured(1, transport) { _ in { try await branch.remove(members[0]) } }
+      figures += memberFigures(count == users.count ? 1_000 : count, count, shared, removed)
     }
-    for person in recipients + [sender] { try await person.device.close() }
+    try await owner.device.close()
     return figures
   }
 
-  /// - Returns: The milliseconds until all recipients have announced the message.
-  @discardableResult
-  private func send(from sender: Person, to users: [ZDCUser], _ people: [Person]) async throws -> Double {
-    let recipients = people.prefix(users.count).map { ($0.device.app.discovered, $0.device.app.discovered.count) }
-    let pushed = sender.device.app.sent.count
-    let (time, _) = try await seconds {
-      let zdc = sender.device.zdc
-      try await zdc.databaseManager?.rwDatabaseConnection.asyncReadWrite { transaction in
-        guard let cloud = zdc.cloudTransaction(transaction, forLocalUserID: sender.user) else {
-          throw BenchError("no such user")
-        }
-        _ = try cloud.sendMessage(toRecipients: users)
-      }
-      for (discovered, before) in recipients { try await discovered.wait(until: before + 1) }
+  private func memberFigures(_ name: Int, _ count: Int, _ shared: Run, _ removed: Run) -> [Figure] {
+    let members = Yardstick(name: "members", value: Double(count))
+    return [
+      Figure("members-\(name)", shared.times, beside: members),
+      Figure("members-\(name)-requests", shared.requests, beside: members),
+      Figure("removal-\(name)", removed.times, beside: members),
+      Figure("removal-\(name)-requests", removed.requests, beside: members),
+    ]
+  }
+
+  /// Users without a running device.
+  private func makeUsers(_ server: ServerProcess, count: Int) async throws -> [String] {
+    var users: [String] = []
+    for _ in 0..<count {
+      let person = try await Person(server, newFolder())
+      try await person.device.close()
+      users.append(person.user)
     }
-    // The next message begins when this one is complete.
-    try await sender.device.app.sent.wait(until: pushed + users.count)
-    return time * 1_000
+    return users
+  }
+
+  private struct Run {
+    var times: [Double] = []
+    /// Of one time.
+    var requests = 0.0
+    var bytes = 0.0
+  }
+
+  /// - Parameter prepare: makes what is measured.
+  private func measured(
+    _ count: Int, _ transport: CountingTransport, _ prepare: (Int) async throws -> () async throws -> Void
+  ) async throws -> Run {
+    var run = Run()
+    for number in 0..<count {
+      let work = try await prepare(number)
+      _ = transport.take()
+      run.times.append(try await seconds(work).0)
+      let counts = transport.take()
+      run.requests += Double(counts.requests.count) / Double(count)
+      run.bytes += Double(counts.bytes) / Double(count)
+    }
+    return run
   }
 
   // MARK: Grafts
@@ -89,29 +110,20 @@ extension Bench {
   /// reads the same nodes.
   func graft() async throws -> [Figure] {
     let server = try await ServerProcess(folder: newFolder())
-    let owner = try Device(server: server.url, folder: newFolder())
-    let (user, words) = try await owner.createAccount()
+    let owner = try await Person(server, newFolder())
     let count = scale.graftedNodes
-    try await makeBranch(owner, user, nodes: count)
+    let branch = try await Branch("branch", of: owner, nodes: count)
     let transport = try CountingTransport(server: server.url)
     let guest = try await Person(server, newFolder(), transport)
-    let invite = try await share(owner, user, with: guest.user)
-    guard let people = guest.device.zdc.userManager else { throw BenchError("not unlocked") }
-    let inviter = try await people.fetchUser(id: user, for: guest.user)
-    _ = transport.take()
-    let (time, _) = try await seconds {
-      try await accept(invite, from: inviter, guest)
-      // The branch's root is the graft itself, which the app knows.
-      try await guest.device.app.discovered.wait(until: count, seconds: 600)
-    }
+    let time = try await join(branch, guest, transport, nodes: count)
     let counts = transport.take()
     let other = try Device(server: server.url, folder: newFolder())
     let (login, _) = try await seconds {
-      try await other.loginAndPull(words)
+      try await other.loginAndPull(owner.words)
       try await other.app.discovered.wait(until: count + 1, seconds: 600)
     }
     note("\(count) nodes: grafted in \(time) s, read by another device of the owner in \(login) s")
-    for device in [owner, guest.device, other] { try await device.close() }
+    for device in [owner.device, guest.device, other] { try await device.close() }
     let nodes = Yardstick(name: "nodes", value: Double(count))
     return [
       Figure("graft-100k", time, beside: Yardstick(name: "the owner's next device", value: login)),
@@ -120,47 +132,97 @@ extension Bench {
     ]
   }
 
-  private static let branch = "branch"
-
-  private func makeBranch(_ device: Device, _ user: String, nodes: Int) async throws {
-    try await device.create([Self.branch], user: user)
-    for first in stride(from: 0, to: nodes, by: 10_000) {
-      let names = (first..<min(first + 10_000, nodes)).map { "node \($0)" }
-      try await device.create(names, below: [Self.branch], user: user)
-    }
-    try await device.app.pushed.wait(until: nodes + 1, seconds: 600)
+  /// Shares the branch with the guest, who grafts it.
+  ///
+  /// - Returns: The seconds from the graft until all nodes are announced.
+  private func join(
+    _ branch: Branch, _ guest: Person, _ transport: CountingTransport, nodes: Int
+  ) async throws -> Double {
+    try await branch.owner.meet(guest.user)
+    try await branch.share(with: [guest.user])
+    let invite = try await branch.invite()
+    try await guest.meet(branch.owner.user)
+    _ = transport.take()
+    return try await seconds {
+      try await branch.graft(invite, by: guest)
+      // The branch's root is the graft itself, which the app knows.
+      try await guest.device.app.discovered.wait(until: nodes, seconds: 600)
+    }.0
   }
 
-  private func share(_ device: Device, _ user: String, with guest: String) async throws -> ZDCGraftInvite {
-    let zdc = device.zdc
-    guard let people = zdc.userManager else { throw BenchError("not unlocked") }
-    try await people.fetchUser(id: guest, for: user)
-    let path = ZDCTreesystemPath(pathComponents: [Self.branch])
-    try await zdc.databaseManager?.rwDatabaseConnection.asyncReadWrite { transaction in
-      guard let cloud = zdc.cloudTransaction(transaction, forLocalUserID: user), let node = cloud.node(path: path)
-      else {
-        throw BenchError("no such node")
-      }
-      _ = cloud.recursiveAddShareItem(ZDCShareItem(permissions: "rw"), forUserID: guest, nodeID: node.uuid)
+  /// Grafts a branch of ten nodes with a long log: one of them was edited again and again.
+  func longLog() async throws -> [Figure] {
+    let server = try await ServerProcess(folder: newFolder())
+    let owner = try await Person(server, newFolder())
+    let branch = try await Branch("branch", of: owner, nodes: 10)
+    let pushed = owner.device.app.pushed.count
+    let guest = try await Person(server, newFolder())
+    try await owner.meet(guest.user)
+    try await branch.share(with: [guest.user])
+    for edit in 1...scale.loggedCommits {
+      try await owner.device.edit("node 0", below: [branch.name], user: owner.user)
+      try await owner.device.app.pushed.wait(until: pushed + edit, seconds: 60)
+      if edit % 10_000 == 0 { note("\(edit) commits") }
     }
-    _ = try await zdc.syncManager?.syncUntilIdle(localUserID: user)
-    let invite = try await zdc.databaseManager?.rwDatabaseConnection.asyncReadWrite { transaction in
-      let cloud = zdc.cloudTransaction(transaction, forLocalUserID: user)
-      return cloud?.node(path: path).flatMap { cloud?.graftInvite(for: $0) }
-    }
-    guard let invite = invite.flatMap(\.self) else { throw BenchError("the branch is not shared") }
-    return invite
+    let transport = try CountingTransport(server: server.url)
+    let member = try await Person(server, newFolder(), transport)
+    let time = try await join(branch, member, transport, nodes: 10)
+    let commits = Yardstick(name: "commits", value: Double(scale.loggedCommits))
+    for person in [owner, guest, member] { try await person.device.close() }
+    return [
+      Figure("log-100k", time, beside: commits),
+      Figure("log-100k-requests", Double(transport.take().requests.count), beside: commits),
+    ]
   }
 
-  private func accept(_ invite: ZDCGraftInvite, from inviter: ZDCUser, _ guest: Person) async throws {
-    let zdc = guest.device.zdc
-    try await zdc.databaseManager?.rwDatabaseConnection.asyncReadWrite { transaction in
-      guard let cloud = zdc.cloudTransaction(transaction, forLocalUserID: guest.user) else {
-        throw BenchError("no such user")
-      }
-      try cloud.graftNode(
-        withLocalPath: ZDCTreesystemPath(pathComponents: [Self.branch]), remoteCloudPath: invite.cloudPath,
-        remoteCloudID: invite.cloudID, remoteUser: inviter)
+  // MARK: An edit that all members see
+
+  /// Members with one device each. Each time runs from the owner's transaction until one member's callback.
+  func memberEdits() async throws -> [Figure] {
+    let server = try await ServerProcess(folder: newFolder())
+    let owner = try await Person(server, newFolder())
+    let branch = try await Branch("branch", of: owner, nodes: 1)
+    let members = try await makeMembers(of: branch, server, count: scale.onlineMembers)
+    note("\(members.count) members are online")
+    var times: [Double] = []
+    for edit in 1...scale.edits { times += try await edited(branch, members, edit) }
+    for person in members + [owner] { try await person.device.close() }
+    let yardstick = try await commitsYardstick(server, commits: 3)
+    return [("member-edit-p50", 50.0), ("member-edit-p99", 99.0)].map { id, percent in
+      Figure(id, percentile(times, percent), beside: yardstick, runs: times.count)
     }
+  }
+
+  private func makeMembers(of branch: Branch, _ server: ServerProcess, count: Int) async throws -> [Person] {
+    var members: [Person] = []
+    for _ in 0..<count {
+      let member = try await Person(server, newFolder())
+      try await branch.owner.meet(member.user)
+      members.append(member)
+    }
+    try await branch.share(with: members.map(\.user))
+    let invite = try await branch.invite()
+    for member in members {
+      try await branch.graft(invite, by: member)
+      try await member.device.app.discovered.wait(until: 1, seconds: 60)
+    }
+    return members
+  }
+
+  private func edited(_ branch: Branch, _ members: [Person], _ edit: Int) async throws -> [Double] {
+    let pushed = branch.owner.device.app.pushed.count
+    let start = ContinuousClock.now
+    try await branch.owner.device.edit("node 0", below: [branch.name], user: branch.owner.user)
+    let times = try await withThrowingTaskGroup(of: Double.self) { group in
+      for member in members {
+        group.addTask {
+          try await member.device.app.modified.wait(until: edit, seconds: 60)
+          return (ContinuousClock.now - start).seconds * 1_000
+        }
+      }
+      return try await group.reduce(into: []) { $0.append($1) }
+    }
+    try await branch.owner.device.app.pushed.wait(until: pushed + 1, seconds: 60)
+    return times
   }
 }

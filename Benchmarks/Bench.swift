@@ -34,6 +34,12 @@ struct Scale: Sendable {
   var manyNodes: Int
   /// Number of nodes in the branch that is grafted.
   var graftedNodes: Int
+  /// Members of the largest access list.
+  var members: Int
+  /// Members with a device that is online.
+  var onlineMembers: Int
+  /// Commits in the log that a new member reads.
+  var loggedCommits: Int
   /// Number of transfers of 1 GiB, and of pushes and pulls of 10,000 nodes next to 100,000.
   var largeRuns: Int
   /// Size of the content in the rows for 1 GiB.
@@ -57,11 +63,15 @@ struct Scale: Sendable {
   var contended: Int
 
   static let full = Scale(
-    runs: 5, samples: 400, manyNodes: 100_000, graftedNodes: 100_000, largeRuns: 3, largeBytes: 1 << 30,
+    runs: 5, samples: 400, manyNodes: 100_000, graftedNodes: 100_000, members: 1_000, onlineMembers: 100,
+    loggedCommits: 100_000,
+    largeRuns: 3, largeBytes: 1 << 30,
     hugeBytes: 10 << 30, idleSeconds: 10,
     accounts: 100, honest: 50, edits: 20, zones: 1_000, zoneCommits: 10, contended: 50)
   static let quick = Scale(
-    runs: 1, samples: 100, manyNodes: 20_000, graftedNodes: 20_000, largeRuns: 1, largeBytes: 128 << 20,
+    runs: 1, samples: 100, manyNodes: 20_000, graftedNodes: 20_000, members: 200, onlineMembers: 20,
+    loggedCommits: 2_000,
+    largeRuns: 1, largeBytes: 128 << 20,
     hugeBytes: 512 << 20, idleSeconds: 2,
     accounts: 20, honest: 20, edits: 5, zones: 100, zoneCommits: 10, contended: 30)
 }

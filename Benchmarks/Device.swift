@@ -70,11 +70,11 @@ struct Device {
   }
 
   /// Queues an upload of the node's changed content.
-  func edit(_ name: String, user: String) async throws {
+  func edit(_ name: String, below folder: [String] = [], user: String) async throws {
     let zdc = zdc
     try await zdc.databaseManager?.rwDatabaseConnection.asyncReadWrite { transaction in
       guard let cloud = zdc.cloudTransaction(transaction, forLocalUserID: user),
-        let node = cloud.node(path: ZDCTreesystemPath(pathComponents: [name]))
+        let node = cloud.node(path: ZDCTreesystemPath(pathComponents: folder + [name]))
       else { throw BenchError("no such node") }
       cloud.queueDataUpload(forNodeID: node.uuid, withChangeset: nil)
     }

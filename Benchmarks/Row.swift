@@ -23,7 +23,9 @@ struct Row: Sendable {
   var unit: String
   var reach: Reach
 
-  static let all = [
+  static let all = oneUser + crowd + messages + shares + members + grafts + programs
+
+  private static let oneUser = [
     Row(id: "push-10k", title: "create + push 10,000 nodes of 300 B", unit: "s", reach: .atMost(2.5)),
     Row(id: "skeleton-10k", title: "fresh device: 10,000 nodes announced", unit: "s", reach: .atMost(1.2)),
     Row(id: "pull-10k", title: "… and all contents opened", unit: "s", reach: .atMost(2.5)),
@@ -46,12 +48,18 @@ struct Row: Sendable {
     Row(id: "thumb-10g", title: "requests for a thumbnail of 10 GiB", unit: "", reach: .atMost(3)),
     Row(id: "thumb-10g-wire", title: "bytes both ways for it", unit: "KiB", reach: .atMost(200)),
     Row(id: "resend-1g", title: "sent again after SIGKILL at half of 1 GiB", unit: "%", reach: .atMost(2)),
+  ]
+
+  private static let crowd = [
     Row(id: "devices-200-p50", title: "200 devices, edit until the other has it, p50", unit: "ms", reach: .atMost(250)),
     Row(id: "devices-200", title: "… p99", unit: "ms", reach: .atMost(250)),
     Row(id: "zones-1000", title: "commits into 1,000 zones", unit: "/s", reach: .atLeast(0)),
     Row(
       id: "hostile-50", title: "50 devices beside a hostile account and host, p99", unit: "ms", reach: .ratioAtMost(3)),
     Row(id: "contend-10", title: "commits of ten devices into one zone", unit: "/s", reach: .atLeast(0)),
+  ]
+
+  private static let messages = [
     Row(id: "message-1", title: "message to 1 user until it is announced, p50", unit: "ms", reach: .atMost(100)),
     Row(id: "message-1-requests", title: "… requests of its sender", unit: "", reach: .atMost(5)),
     Row(id: "message-1-wire", title: "… bytes of its sender, both ways", unit: "KiB", reach: .atMost(20)),
@@ -61,9 +69,40 @@ struct Row: Sendable {
     Row(id: "message-100", title: "message to 100 users until all announce it, p50", unit: "ms", reach: .atMost(2_000)),
     Row(id: "message-100-requests", title: "… requests of its sender", unit: "", reach: .atMost(5)),
     Row(id: "message-100-wire", title: "… bytes of its sender, both ways", unit: "KiB", reach: .atMost(500)),
+  ]
+
+  private static let shares = [
+    Row(id: "share-10", title: "share a branch of 10 nodes", unit: "s", reach: .atMost(0.3)),
+    Row(id: "share-10-requests", title: "… requests of its owner", unit: "", reach: .atMost(10)),
+    Row(id: "share-10-wire", title: "… bytes of its owner, both ways", unit: "KiB", reach: .atMost(64)),
+    Row(id: "share-1k", title: "share a branch of 1,000 nodes", unit: "s", reach: .atMost(0.3)),
+    Row(id: "share-1k-requests", title: "… requests of its owner", unit: "", reach: .ratioAtMost(1.5)),
+    Row(id: "share-1k-wire", title: "… bytes of its owner, both ways", unit: "KiB", reach: .ratioAtMost(1.5)),
+    Row(id: "share-100k", title: "share a branch of 100,000 nodes", unit: "s", reach: .atMost(0.3)),
+    Row(id: "share-100k-requests", title: "… requests of its owner", unit: "", reach: .ratioAtMost(1.5)),
+    Row(id: "share-100k-wire", title: "… bytes of its owner, both ways", unit: "KiB", reach: .ratioAtMost(1.5)),
+  ]
+
+  private static let members = [1, 10, 100, 1_000].flatMap { count in
+    [
+      Row(id: "members-\(count)", title: "share a branch with \(count) users at once", unit: "s", reach: .atMost(2)),
+      Row(id: "members-\(count)-requests", title: "… requests of its owner", unit: "", reach: .atMost(20)),
+      Row(id: "removal-\(count)", title: "remove one of \(count) members", unit: "s", reach: .atMost(2)),
+      Row(id: "removal-\(count)-requests", title: "… requests of the owner", unit: "", reach: .atMost(20)),
+    ]
+  }
+
+  private static let grafts = [
+    Row(id: "log-100k", title: "a new member reads a log of 100,000 commits", unit: "s", reach: .atMost(8)),
+    Row(id: "log-100k-requests", title: "… requests of the member", unit: "", reach: .atMost(150)),
+    Row(id: "member-edit-p50", title: "edit until one of 100 members has it, p50", unit: "ms", reach: .atMost(250)),
+    Row(id: "member-edit-p99", title: "… p99", unit: "ms", reach: .atMost(250)),
     Row(id: "graft-100k", title: "a branch of 100,000 nodes, grafted", unit: "s", reach: .ratioAtMost(1.5)),
     Row(id: "graft-100k-requests", title: "… requests of the guest", unit: "", reach: .atMost(150)),
     Row(id: "graft-100k-wire", title: "… bytes for each node, both ways", unit: "B", reach: .atMost(1_300)),
+  ]
+
+  private static let programs = [
     Row(id: "start-server", title: "start of the server to its first answer", unit: "s", reach: .atMost(0.3)),
     Row(id: "ls-10k", title: "zdc ls of 10,000 nodes", unit: "s", reach: .atMost(0.2)),
   ]
@@ -98,6 +137,17 @@ struct RowGroup: Sendable {
     RowGroup(
       ids: [1, 10, 100].flatMap { ["message-\($0)", "message-\($0)-requests", "message-\($0)-wire"] }
     ) { try await $0.messages() },
+    RowGroup(
+      ids: ["10", "1k", "100k"].flatMap { ["share-\($0)", "share-\($0)-requests", "share-\($0)-wire"] },
+      disk: { UInt64($0.manyNodes) * 15_000 }
+    ) { try await $0.share() },
+    RowGroup(
+      ids: [1, 10, 100, 1_000].flatMap { count in
+        ["members", "removal"].flatMap { ["\($0)-\(count)", "\($0)-\(count)-requests"] }
+      }
+    ) { try await $0.members() },
+    RowGroup(ids: ["log-100k", "log-100k-requests"]) { try await $0.longLog() },
+    RowGroup(ids: ["member-edit-p50", "member-edit-p99"]) { try await $0.memberEdits() },
     RowGroup(
       ids: ["graft-100k", "graft-100k-requests", "graft-100k-wire"], disk: { UInt64($0.graftedNodes) * 20_000 }
     ) { try await $0.graft() },
