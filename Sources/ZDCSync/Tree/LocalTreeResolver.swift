@@ -190,9 +190,12 @@ package final class LocalTreeResolver {
   /// newest key.
   func retagChildren(of parent: NodeRow) throws {
     let keys = parent.parentKeys
-    for var child in try nodes.children(of: parent.id) {
-      child.nameTag = keys.nameTag(folded: child.name)
-      try nodes.update(child)
+    var last = Int64(0)
+    while true {
+      let children = try nodes.children(of: parent.id, after: last, limit: 10_000)
+      for child in children { try nodes.update(nameTag: keys.nameTag(folded: child.name), id: child.id) }
+      guard let id = children.last?.id else { return }
+      last = id
     }
   }
 
