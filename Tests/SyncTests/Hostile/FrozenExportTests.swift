@@ -49,6 +49,32 @@ extension HostileServerTests {
     try await act.end()
   }
 
+  /// - Bob has grafted Alice's list, and she edits one node; then the server shows him its state of before that
+  /// => the branch freezes, and what the server still has of it is returned
+  @Test func frozenGraft_isTakenOut_asFarAsItVerifies() async throws {
+    try await TestWorld.run { world in
+      let invited = try await GraftTests.Invited(world)
+      let (alice, bob, hostile) = (invited.alice, invited.bob, HostileServer(world.server))
+      try await bob.graft("/Groceries", invited.invite, from: alice)
+      try await world.settle(bob, alice)
+      let tablet = try await TestDevice("tablet", server: world.server, clock: world.clock, through: hostile)
+      try await tablet.login(words: try #require(world.words(of: "bob")))
+      try await TestWorld.settle([tablet])
+      let yesterday = try await world.server.fork(try await world.server.backup(), clock: world.clock)
+      try await alice.edit("/Groceries/D", "oat milk")
+      try await alice.sync()
+      try await tablet.pull()
+      try hostile.lead("tablet", to: yesterday)
+      await #expect(throws: ZDCSecurityError.self) { try await tablet.pull() }
+      #expect(Array(try await DeviceState(of: tablet).frozen.values) == ["zoneRollback"])
+      let paths = ["/Groceries", "/Groceries/D", "/Groceries/E", "/Groceries/G"]
+      let found = try await Self.takeOut(paths, of: tablet)
+      #expect(found == [paths[0]: "the list", paths[1]: "blobGone", paths[2]: "eggs", paths[3]: "bread"])
+      try await tablet.close()
+      try await yesterday.stop()
+    }
+  }
+
   private static func blob(_ name: String, _ act: HostileAct) throws -> BlobID? {
     try act.zone.node(name).record.fields.content?.blobID
   }
@@ -58,9 +84,13 @@ extension HostileServerTests {
     let paths = [
       "/kept", "/folder/inner", "/renamed", "/small", "/left", "/right", "/new", "/film",
     ]
+    return try await takeOut(paths, of: act.victim)
+  }
+
+  private static func takeOut(_ paths: [String], of device: TestDevice) async throws -> [String: String] {
     var (nodes, found): ([ZDCNode], [String: String]) = ([], [:])
-    for path in paths { nodes.append(try await act.victim.node(path)) }
-    guard let manager = try act.victim.zdc.downloadManager else { throw TestFailure("locked") }
+    for path in paths { nodes.append(try await device.node(path)) }
+    guard let manager = try device.zdc.downloadManager else { throw TestFailure("locked") }
     for try await download in manager.downloadContents(of: nodes) {
       let index = nodes.firstIndex { $0.uuid == download.node.uuid } ?? 0
       found[paths[index]] = text(of: download)
