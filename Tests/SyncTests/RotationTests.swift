@@ -279,7 +279,7 @@ struct RotationTests {
       let zone = try #require(try transaction.zones.zone(localUser: session.localUser, home))
       let root = try #require(try transaction.nodes.root(zone: zone.id))
       let list = try #require(zone.head).acl.fields
-      try transaction.queue(.rotate(after: list.zoneKeyGen), of: root, in: session)
+      try transaction.queue(.rotate(after: list.zoneKeyGen), of: root, localUser: zone.localUser, atMs: 1)
     }
   }
 

@@ -8,7 +8,7 @@ import ZDCProtocol
 @testable import ZDCServerSQLite
 
 /// No statement of the requests that devices send every day reads a whole table.
-@Suite struct StorePlanTests {
+@Suite(.needsFolder) struct StorePlanTests {
   private typealias Operation = (name: String, run: @Sendable (any MetadataTransaction) throws -> Void)
 
   /// An account with a row in every table that grows.

@@ -5,7 +5,7 @@ import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
 /// A member who may change the access list signs what only the owner may, and the server shows it to the owner.
-struct MemberAttackTests {
+struct OwnerRuleAttackTests {
   enum Attack: CaseIterable {
     /// The member puts the trunk's root, and no list that raises its key's generation (R-root).
     case root
