@@ -26,13 +26,20 @@ extension SQLiteTransaction {
     try db.first(Self.byID, .int(tree), .id(id), row: liveNode)
   }
 
-  /// Returns the rows below a node, at most `limit`.
-  func children(of parent: NodeID, tree: Int64, limit: Int) throws -> [LiveNode] {
+  /// A node, and the commit that put it.
+  struct NodeKey {
+    var commit: Int64
+    var node: Int64
+  }
+
+  /// Returns the nodes below this one, at most `limit`.
+  func childKeys(of parent: NodeID, tree: Int64, limit: Int) throws -> [NodeKey] {
     try db.all(
       """
-      SELECT \(Self.liveColumns) FROM node_ids i CROSS JOIN node_names c CROSS JOIN nodes n
+      SELECT n.commit_key, n.id FROM node_ids i CROSS JOIN node_names c CROSS JOIN nodes n
       WHERE i.tree = ? AND i.node = ? AND c.parent = i.key AND n.id = c.key LIMIT ?
-      """, .int(tree), .id(parent), .int(Int64(limit)), row: liveNode)
+      """, .int(tree), .id(parent), .int(Int64(limit))
+    ) { NodeKey(commit: $0.int(0), node: $0.int(1)) }
   }
 
   func holder(of name: NodeName, tree: Int64) throws -> LiveNode? {
@@ -86,14 +93,15 @@ extension SQLiteTransaction {
 
 /// The commits that a transaction has read, as long as they need little memory.
 struct CommitCache {
-  private static let limit = 4 << 20
+  /// In bytes.
+  var limit = 4 << 20
   private var commits: [Int64: CommitPuts] = [:]
   private var bytes = 0
 
   subscript(key: Int64) -> CommitPuts? { commits[key] }
 
   mutating func insert(_ commit: CommitPuts, key: Int64) {
-    if bytes + commit.bytes.count > Self.limit {
+    if bytes + commit.bytes.count > limit {
       commits.removeAll()
       bytes = 0
     }

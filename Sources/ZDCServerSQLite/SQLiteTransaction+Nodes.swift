@@ -53,11 +53,16 @@ extension SQLiteTransaction {
   /// NB: a recursive query would read all children of a node before it returns the first one, regardless of its LIMIT.
   func children(of parents: [NodeID], in zone: ZoneKey, limit: Int) throws -> [NodeRow] {
     let tree = try tree(of: zone)
-    var all: [NodeRow] = []
-    for parent in parents where all.count < limit {
-      all += try children(of: parent, tree: tree, limit: limit - all.count).map { try $0.row(in: zone) }
+    var keys: [NodeKey] = []
+    for parent in parents where keys.count < limit {
+      keys += try childKeys(of: parent, tree: tree, limit: limit - keys.count)
     }
-    return all
+    // Not in the order of names, which is random: each commit is then read once, however many there are.
+    keys.sort { ($0.commit, $0.node) < ($1.commit, $1.node) }
+    return try keys.map { key in
+      guard let node = try liveNode(key.node) else { throw StoreError.damaged }
+      return try node.row(in: zone)
+    }
   }
 
   func holders(of names: [NodeName], in zone: ZoneKey) throws -> [NodeName: NodeID] {

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import GRDBSQLite
+import Synchronization
 import Testing
 import ZDCProtocol
 
@@ -30,7 +31,26 @@ import ZDCProtocol
     }
   }
 
-  private func fill(_ db: Database, below top: NodeID) throws {
+  /// - A folder with 5,000 children, put by 50 commits in turn, and room for one commit in memory
+  /// => each commit is read once
+  @Test func aCommitIsReadOnce_howeverManyThereAre() throws {
+    let top = NodeID.random()
+    try DatabaseQueue().writeWithoutTransaction { db in
+      try Schema.migrate(db, from: 0)
+      try fill(db, below: top, commits: 50)
+      let transaction = SQLiteTransaction(db)
+      transaction.commitCache.limit = 1
+      let reads = Mutex(0)
+      db.trace { event in
+        if event.description.contains("FROM commits") { reads.withLock { $0 += 1 } }
+      }
+      let children = try transaction.children(of: [top], in: ZoneKey(1), limit: .max)
+      db.trace(nil)
+      #expect((children.count, reads.withLock { $0 }) == (5_000, 50))
+    }
+  }
+
+  private func fill(_ db: Database, below top: NodeID, commits: Int = 1) throws {
     try db.execute(
       sql: """
         INSERT INTO zones(id, tree, root, seq, head, feed_position, acl, retired) VALUES (1, 1, x'', 0, x'', 0, 0, x'')
@@ -41,18 +61,21 @@ import ZDCProtocol
       ZoneOperation.Put(
         node: id, parent: index < 5_000 ? top : ids[index - 1], record: .random(), keyGen: 1, parentKeyGen: 1)
     }
-    let commit = ZoneCommit.Fields(
-      zone: ZoneID(tree: .random(), root: top), seq: 0, prev: .zero, aclHash: .zero, writer: .random(), writerGen: 1,
-      timeMs: 0, operations: puts.map { .put($0) })
-    try db.execute(
-      sql: "INSERT INTO commits(feed_position, zone, seq, hash, received_ms, bytes) VALUES (1, 1, 0, x'', 0, ?)",
-      arguments: [Data(commit.unsignedBytes)])
+    for number in 0..<commits {
+      let own = stride(from: number, to: puts.count, by: commits).map { ZoneOperation.put(puts[$0]) }
+      let commit = ZoneCommit.Fields(
+        zone: ZoneID(tree: .random(), root: top), seq: 0, prev: .zero, aclHash: .zero, writer: .random(), writerGen: 1,
+        timeMs: 0, operations: own)
+      try db.execute(
+        sql: "INSERT INTO commits(feed_position, zone, seq, hash, received_ms, bytes) VALUES (?, 1, ?, x'', 0, ?)",
+        arguments: [number + 1, number, Data(commit.unsignedBytes)])
+    }
     try db.execute(sql: "INSERT INTO node_ids(tree, node, key) VALUES (1, ?, 6000)", arguments: [Data(top.bytes)])
     for (index, put) in puts.enumerated() {
       let (key, tag) = (index + 1, Data(put.node.bytes))
       try db.execute(
-        sql: "INSERT INTO nodes(id, commit_key, put, record) VALUES (?, 1, ?, ?)",
-        arguments: [key, index, Data([1]) + tag])
+        sql: "INSERT INTO nodes(id, commit_key, put, record) VALUES (?, ?, ?, ?)",
+        arguments: [key, index % commits + 1, index / commits, Data([1]) + tag])
       try db.execute(sql: "INSERT INTO node_ids(tree, node, key) VALUES (1, ?, ?)", arguments: [tag, key])
       try db.execute(
         sql: "INSERT INTO node_names(parent, tag, key) VALUES (?, ?, ?)",
