@@ -128,8 +128,7 @@ package struct ZonePuller {
     known.add(try await writerKeys(origins.signers, row))
     let writers = known
     try await readKeys(namedIn: Array(contents.lists.values) + origins.branches.values.map(\.acl))
-    let inForce = contents.newestList ?? row.head?.acl
-    try await session.meetMembers(of: [inForce] + origins.branches.values.map(\.acl), zone: zone)
+    try await meetMembers(of: contents, origins, row, writers: writers)
     let inOthers = try await pullOthers(before: contents, row)
     return try await Doubt.catching(row.zone, isSigned: { contents.isSigned(by: writers) }) {
       let ((count, isKnown), refusal) = try await session.writeNotifyingDelegate { [session, zone] transaction in
@@ -142,6 +141,17 @@ package struct ZonePuller {
       guard count > 0 || isKnown else { throw ZDCSecurityError(.commitChainBroken) }
       return AppliedPage(commits: count, records: contents.records, refusal: inOthers ?? refusal)
     }
+  }
+
+  /// Meets the members of the lists that are in force after the page. Replay verifies the lists afterwards: here, the
+  /// signature keeps the server from naming users whom the app would then see.
+  private func meetMembers(
+    of page: PageContents, _ origins: ZoneOrigins, _ row: ZoneRow, writers: WriterKeys
+  ) async throws {
+    let known = row.head?.acl
+    let lists = [page.newestList ?? known].compactMap { $0 } + origins.branches.values.map(\.acl)
+    let certain = lists.filter { $0.hash == known?.hash || $0.isSigned(by: writers) }
+    try await session.meetMembers(of: certain, zone: zone)
   }
 
   /// Pulls other zones that this one needs first.

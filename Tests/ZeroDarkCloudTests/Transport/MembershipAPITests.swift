@@ -79,7 +79,7 @@ import ZDCProtocol
       ]
       let pages = try await member.api.commitPages(positions, withRecords: true)
       #expect(pages.map { $0.log?.seq } == [nil, 1, 0])
-      let alone = try await member.api.commitPage(zone, after: 0, withRecords: true)
+      let alone = try await member.api.commitPage(zone, after: 0, withRecords: true, withEdits: true)
       #expect(pages[1].log.map { Array($0.body) } == alone.body)
       let (head, body) = try await member.api.log(zone, after: nil)
       #expect(head.seq == 1)
