@@ -14,7 +14,7 @@ package enum ACLReplay {
     } else {
       try checkGenesis(fields)
     }
-    try checkSignature(acl, identities: identities)
+    try acl.checkSigner(identities)
   }
 
   private static func checkBinding(_ fields: ZoneACL.Fields) throws(ZDCSecurityError) {
@@ -76,13 +76,17 @@ package enum ACLReplay {
     fields.zoneKeyGen == old.zoneKeyGen && fields.parentLinked == old.parentLinked
       && fields.entries == old.entries.filter { $0.user != fields.writer }
   }
+}
 
-  private static func checkSignature(_ acl: ZoneACL, identities: some IdentityDirectory) throws {
-    let fields = acl.fields
+extension ZoneACL {
+  /// Checks the signature with the writer's key.
+  ///
+  /// - Throws: `writerUnknown` without that key, `aclSignatureInvalid`, or any error of `identities`.
+  package func checkSigner(_ identities: some IdentityDirectory) throws {
     guard let key = try identities.signKey(user: fields.writer, generation: fields.writerGen) else {
       throw ZDCSecurityError(.writerUnknown, zone: fields.zone, user: fields.writer)
     }
-    let isValid = Signatures.isValid(acl.signature, by: key, label: "acl", message: acl.signedBytes)
+    let isValid = Signatures.isValid(signature, by: key, label: "acl", message: signedBytes)
     try require(isValid, .aclSignatureInvalid)
   }
 }

@@ -45,10 +45,7 @@ extension ZoneCommit {
 }
 
 extension ZoneACL {
-  func isSigned(by writers: WriterKeys) -> Bool {
-    guard let key = try? writers.signKey(user: fields.writer, generation: fields.writerGen) else { return false }
-    return Signatures.isValid(signature, by: key, label: "acl", message: signedBytes)
-  }
+  func isSigned(by writers: WriterKeys) -> Bool { (try? checkSigner(writers)) != nil }
 }
 
 /// Stores what follows from answers that cannot be followed: the zone stalls, or is frozen (PROTOCOL 3.7, "Pins").

@@ -32,7 +32,7 @@ struct CompromisedMemberTests {
     return [list.zoneKeyGen, list.entry(for: try people.bob.userID)?.encGen]
   }
 
-  /// - Bob rotates his keys; Carol and Alice read his chain
+  /// - Bob rotates the own keys; Carol and Alice read the chain
   /// => only if he has declared them compromised, the tree gets a fresh key, once, from the owner; all read it
   @Test(arguments: [true, false]) func aMembersCompromisedKey_isReplacedOnce(isCompromised: Bool) async throws {
     try await TestWorld.run { world in
@@ -59,7 +59,7 @@ struct CompromisedMemberTests {
     }
   }
 
-  /// - Bob declares his keys compromised while no device of Alice is connected; a new one logs in
+  /// - Bob declares the own keys compromised while no device of Alice is connected; a new one logs in
   /// => it replaces the key of her tree when it has read the root
   @Test func aNewDevice_replacesACompromisedKey() async throws {
     try await TestWorld.run { world in

@@ -39,7 +39,7 @@ struct ListMemberTests {
       }
       let before = Self.chainRequests(bob)
       try await bob.sync()
-      #expect(found.withLock { $0 } == [alice, bob, carol].map { (try? $0.localUserID) ?? "" }.sorted())
+      #expect(found.withLock { $0 } == (try [alice, bob, carol].map { try $0.localUserID }.sorted()))
       try await alice.create("/note", "1")
       try await alice.sync()
       try await bob.sync()

@@ -8,7 +8,7 @@ import ZeroDarkCloudTesting
 struct SharedDownloadTests {
   enum Place: CaseIterable { case graft, inbox }
 
-  /// Bob's device, and a film that Alice has sent to the server. His device has not pulled it.
+  /// Bob's device, and a film that Alice has sent to the server. The device has not pulled it.
   private struct Job {
     let (alice, bob): (TestDevice, TestDevice)
     let place: Place

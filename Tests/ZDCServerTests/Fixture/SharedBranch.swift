@@ -145,7 +145,7 @@ struct SharedBranch {
     return person
   }
 
-  /// What a change needs before it is attempted: a node that the member has put, or keys that can be retired.
+  /// The precondition of a change: a node that the member has put, or keys that can be retired.
   mutating func prepare(_ change: Change, by role: Role) async throws {
     switch change {
     case .deleteOwn where role.mayWrite:
