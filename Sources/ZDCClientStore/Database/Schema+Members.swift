@@ -38,6 +38,12 @@ extension FrameworkSchema {
     );
     """
 
+  /// Like `mount`, for a zone that is shown nowhere because that pointer is the last one of a circle.
+  static let circularMounts = """
+    ALTER TABLE zdc_zone ADD COLUMN circularMount INTEGER REFERENCES zdc_node(id) ON DELETE SET NULL;
+    CREATE INDEX zdc_zone_circular ON zdc_zone (circularMount) WHERE circularMount IS NOT NULL
+    """
+
   /// Zones of other users that the user leaves. Their nodes are gone; the log is followed until the user's removal is in
   /// it.
   static let leftZones = """

@@ -1,5 +1,11 @@
 // Tables for messages.
 extension FrameworkSchema {
+  /// The burn date that the cloud has. Before this column, a queued change of it could not be told from another device's.
+  static let cloudBurnDate = """
+    ALTER TABLE zdc_node ADD COLUMN cloudBurnMs INTEGER;
+    UPDATE zdc_node SET cloudBurnMs = burnMs WHERE burnMs IS NOT NULL AND recordHash IS NOT NULL
+    """
+
   /// Messages to one recipient are queued operations of kind 7; `member` is the recipient.
   ///
   /// - `zdc_envelope`: the sealed message, from before it is sent until the log says that the recipient has

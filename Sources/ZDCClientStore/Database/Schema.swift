@@ -58,6 +58,7 @@ package enum FrameworkSchema {
     migrator.registerMigration("zdc.dueDeliveries") { db in try db.execute(sql: dueDeliveries) }
     migrator.registerMigration("zdc.messageGaps") { db in try db.execute(sql: securityEventGaps) }
     migrator.registerMigration("zdc.recordsOnly") { db in try db.execute(sql: recordsOnlyLeaves) }
+    migrator.registerMigration("zdc.circles") { db in try db.execute(sql: circularMounts) }
   }
 
   /// The verified log, one hash per commit. It shows where a server's log diverges, and whether this device made the
@@ -96,12 +97,6 @@ package enum FrameworkSchema {
     ALTER TABLE zdc_security_event ADD COLUMN firstMs INTEGER NOT NULL DEFAULT 0;
     UPDATE zdc_security_event SET firstMs = timeMs;
     CREATE INDEX zdc_security_event_user ON zdc_security_event (localUser, code, zone, nodeID)
-    """
-
-  /// The burn date that the cloud has. Before this column, a queued change of it could not be told from another device's.
-  private static let cloudBurnDate = """
-    ALTER TABLE zdc_node ADD COLUMN cloudBurnMs INTEGER;
-    UPDATE zdc_node SET cloudBurnMs = burnMs WHERE burnMs IS NOT NULL AND recordHash IS NOT NULL
     """
 
   private static let quarantineIndex = """

@@ -183,6 +183,7 @@ package struct GraftChange {
   package func remove(_ zone: ZoneRow) throws {
     try transaction.zones.delete(zone)
     forgetCaches(zone)
+    try transaction.mounts.resolveCircles()
   }
 
   private func forgetCaches(_ zone: ZoneRow) {
@@ -204,6 +205,7 @@ package struct GraftChange {
     let uuid = try transaction.shown(pointer).uuid
     try transaction.nodes.deleteSubtree(of: pointer.id)
     transaction.mounts.invalidate()
+    try transaction.mounts.resolveCircles()
     guard isInCloud else { return nil }
     var operation = OperationRow(
       uuid: UUIDv7.make(atMs: now), zone: pointer.zone, kind: .delete, node: nil, nodeUUID: uuid,

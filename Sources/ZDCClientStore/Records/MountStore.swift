@@ -4,7 +4,8 @@ internal import ZDCSupport
 /// The pointers in whose place the roots of zones are shown (zdc_zone.mount), inside one transaction.
 ///
 /// The app sees the pointer and the root as one node: the pointer has its name and place, the root everything else. A
-/// zone is shown in one place at most.
+/// zone is shown in one place at most, and never inside of itself: of the pointers of a circle, the last one is a leaf
+/// (zdc_zone.circularMount).
 package final class MountStore: TransactionCache {
   private let db: Database
   private let nodes: NodeStore
@@ -42,17 +43,64 @@ package final class MountStore: TransactionCache {
   /// Returns the pointer in whose place a zone's root is shown.
   package func pointer(ofZone zone: Int64) throws -> Int64? { try rows().pointers[zone] }
 
+  /// Returns the pointer that precedes all others to a zone. The zone is shown there, unless the pointer is the last one of
+  /// a circle.
+  package func choice(ofZone zone: Int64) throws -> Int64? { try pointer(ofZone: zone) ?? circular()[zone] }
+
   /// Returns the zones that are shown at a node or below it, not counting those inside of them.
   package func zones(below node: Int64) throws -> [Int64] {
     try rows().zones.filter { try nodes.isNode($0.key, atOrBelow: node) }.map(\.value).sorted()
   }
 
-  /// Shows a zone in place of a pointer, or nowhere.
+  /// Shows a zone in place of a pointer, or nowhere. If the pointer closes a circle, the last pointer of the circle is a leaf
+  /// from now on, and its zone is shown nowhere.
   package func set(zone: Int64, at pointer: Int64?) throws {
-    let statement = try db.cachedStatement(sql: "UPDATE zdc_zone SET mount = ? WHERE id = ?")
-    try statement.execute(arguments: [pointer, zone])
+    try update(zone, mount: pointer, circular: nil)
+    try isInside(zone) ? decideCircles() : resolveCircles()
+  }
+
+  private func update(_ zone: Int64, mount: Int64?, circular: Int64?) throws {
+    let statement = try db.cachedStatement(sql: "UPDATE zdc_zone SET mount = ?, circularMount = ? WHERE id = ?")
+    try statement.execute(arguments: [mount, circular, zone])
     known = nil
     nodes.mountsChanged()
+  }
+
+  // MARK: Circles
+
+  /// The zones that are shown nowhere because their pointer is the last one of a circle, with that pointer.
+  package func circular() throws -> [Int64: Int64] {
+    var zones: [Int64: Int64] = [:]
+    let query = "SELECT id, circularMount FROM zdc_zone INDEXED BY zdc_zone_circular WHERE circularMount IS NOT NULL"
+    try db.forEachRow(query, []) { zones[$0[0]] = $0[1] }
+    return zones
+  }
+
+  /// Whether the zones around a zone include itself.
+  private func isInside(_ zone: Int64) throws -> Bool {
+    var passed: Set<Int64> = []
+    var current = zone
+    while let pointer = try pointer(ofZone: current), let place = try nodes.node(id: pointer)?.zone {
+      if place == zone { return true }
+      guard passed.insert(place).inserted else { return false }
+      current = place
+    }
+    return false
+  }
+
+  /// Shows zones again whose pointer is not part of a circle any more. Call after the deletion of pointers or zones.
+  package func resolveCircles() throws {
+    if try !circular().isEmpty { try decideCircles() }
+  }
+
+  private func decideCircles() throws {
+    var choices: [Int64: PointerChoice] = [:]
+    try db.forEachRow(PointerChoice.query, []) { row in choices[row[0]] = PointerChoice(row) }
+    let leaves = PointerChoice.leaves(of: choices)
+    for (zone, choice) in choices where choice.isShown == leaves.contains(zone) {
+      let pointer = choice.pointer
+      try update(zone, mount: choice.isShown ? nil : pointer, circular: choice.isShown ? pointer : nil)
+    }
   }
 }
 

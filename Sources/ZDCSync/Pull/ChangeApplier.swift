@@ -257,14 +257,18 @@ package struct ChangeApplier {
     try show(zone, at: row)
     // A pointer in another user's branch, which is a leaf from now on.
     if let other { announced += try places.announceNew(other) }
-    return true
+    return try transaction.mounts.zone(at: row.id) == zone
   }
 
   private mutating func show(_ zone: Int64, at row: NodeRow) throws {
-    let root = try nodes.root(zone: zone)
-    let old = try root.map(places.path)
+    let (mounting, before) = (Mounting(session: session, transaction: transaction), try transaction.mounts.circular())
+    let roots = try mounting.roots(of: zone, shownAt: row).map { (row: $0, path: try places.path($0)) }
     try transaction.mounts.set(zone: zone, at: row.id)
-    if let root, let old { announced += try places.announceMove(root, from: old) }
+    try mounting.remountHidden(places)
+    for root in roots { announced += try places.announceMove(root.row, from: root.path) }
+    for (zone, pointer) in try transaction.mounts.circular() where before[zone] == nil && pointer != row.id {
+      if let leaf = try nodes.node(id: pointer) { announced += try places.announceNew(leaf) }
+    }
   }
 
   /// Deletes one of two pointers with which the user has grafted the same branch on two devices. All of them keep the one

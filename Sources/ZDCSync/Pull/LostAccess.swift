@@ -33,6 +33,7 @@ struct LostAccess {
     transaction.cloudState.forget(zone: zone)
     transaction.nodes.invalidate()
     transaction.operations.invalidate()
+    try transaction.mounts.resolveCircles()
   }
 
   /// Removes a branch with the pointer to it, if the user has grafted it.

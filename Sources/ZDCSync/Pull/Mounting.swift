@@ -7,7 +7,7 @@ internal import ZDCSupport
 ///
 /// A pointer is followed to a zone that this device follows already, because its user owns it or has accepted it. If the
 /// user has put it into their own tree, it is the acceptance (G-3): a pointer of another member makes this device fetch
-/// nothing. A zone is shown in one place, and never inside of itself.
+/// nothing. A zone is shown in one place, and never inside of itself (``MountStore``).
 struct Mounting {
   let session: SyncSession
   let transaction: ZDCReadWriteTransaction
@@ -15,15 +15,15 @@ struct Mounting {
   /// Returns the zone to show in place of a pointer; nil if the row is no pointer, or is shown as it is.
   func zone(for row: NodeRow) throws -> Int64? {
     guard let target = row.pointer, target.node == target.zone.root, let zone = try zone(target, row),
-      try isTarget(zone, target), try isFree(zone, for: row, target), try !isInside(row, zone)
+      row.zone != zone.id, try isTarget(zone, target), try isFree(zone, for: row, target)
     else { return nil }
     return zone.id
   }
 
-  /// Whether the zone is shown nowhere, or in place of a pointer that this one precedes. The order in which pointers are
-  /// read differs between devices, so it must not decide.
+  /// Whether there is no other pointer to the zone, or this one precedes it. The order in which pointers are read differs
+  /// between devices, so it must not decide.
   private func isFree(_ zone: ZoneRow, for row: NodeRow, _ target: PointerTarget) throws -> Bool {
-    guard let id = try transaction.mounts.pointer(ofZone: zone.id), let current = try transaction.nodes.node(id: id)
+    guard let id = try transaction.mounts.choice(ofZone: zone.id), let current = try transaction.nodes.node(id: id)
     else { return true }
     // A graft that was not sent yet is one, too.
     guard try transaction.grafts.pointer(toZone: zone.id) == nil else { return false }
@@ -66,9 +66,18 @@ struct Mounting {
     return isSame && zone.appTreeID == session.appTreeID && (zone.owner != nil || !zone.isTrunk)
   }
 
-  private func isInside(_ row: NodeRow, _ zone: ZoneRow) throws -> Bool {
-    let (top, path) = try transaction.ancestry(of: row)
-    return top.zone == zone.id || path.contains { $0.zone == zone.id }
+  /// Returns the roots whose places may change when a zone is shown in place of a pointer: its own, and those of other zones
+  /// of a circle.
+  func roots(of zone: Int64, shownAt pointer: NodeRow) throws -> [NodeRow] {
+    let (top, path) = try transaction.ancestry(of: pointer)
+    let around = Set([top.zone] + path.map(\.zone))
+    let others = around.contains(zone) ? around.subtracting([zone]) : []
+    return try [zone].compactMap(transaction.nodes.root) + hiddenRoots() + others.compactMap(transaction.nodes.root)
+  }
+
+  /// Returns the roots of zones that are shown nowhere because of a circle.
+  func hiddenRoots() throws -> [NodeRow] {
+    try transaction.mounts.circular().keys.sorted().compactMap(transaction.nodes.root)
   }
 
   /// Shows a zone in place of a pointer to it that this device has.
@@ -77,9 +86,9 @@ struct Mounting {
     try transaction.mounts.set(zone: zone.id, at: pointer.id)
   }
 
-  /// Returns the pointer that this device has in whose place a zone is to be shown; nil if it is shown already.
+  /// Returns the pointer that this device has in whose place a zone is to be shown; nil if one has been chosen already.
   func pointer(to zone: ZoneRow) throws -> NodeRow? {
-    guard try transaction.mounts.pointer(ofZone: zone.id) == nil else { return nil }
+    guard try transaction.mounts.choice(ofZone: zone.id) == nil else { return nil }
     var best: (pointer: NodeRow, rank: (Int, ZoneID, NodeID))?
     for other in try transaction.zones.zones(localUser: session.localUser) where other.appTreeID == zone.appTreeID {
       for row in try transaction.nodes.pointers(zone: other.id) {
@@ -133,6 +142,14 @@ struct Mounting {
     try transaction.nodes.insert(&row)
     try transaction.mounts.set(zone: id, at: row.id)
     try queueCreation(of: row)
+  }
+
+  /// Queues new pointers to zones of this user's own that a circle hides.
+  func remountHidden(_ places: LocalTreeResolver) throws {
+    for (zone, pointer) in try transaction.mounts.circular() {
+      guard let pointer = try transaction.nodes.node(id: pointer) else { continue }
+      try remount(zone: zone, inPlaceOf: pointer, places)
+    }
   }
 
   /// - Returns: Nil for a branch of another user that the user has not grafted.

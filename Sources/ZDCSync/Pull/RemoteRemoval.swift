@@ -202,24 +202,35 @@ struct RemoteRemoval {
   package func delete(_ row: NodeRow, with inner: [NodeRow] = []) throws {
     let left = try (isByAnotherMember() ? [] : transaction.grafts.roots(below: row)) + inner
     let branches = try mountedBranches(below: row, except: left)
+    let hidden = try Mounting(session: session, transaction: transaction).hiddenRoots()
+      .map { Shown(root: $0, pointer: nil, path: try places.path($0)) }
     let isPointer = try transaction.mounts.zone(at: row.id) != nil
     let node = try session.node(row, in: transaction)
     let path = try places.path(row)
     try transaction.unlinkBeforeRemoval(of: left + [row], keepLookups: true)
     for root in left { try leave(root) }
     try nodes.deleteSubtree(of: row.id)
-    for (root, pointer, path) in branches {
-      let mounting = Mounting(session: session, transaction: transaction)
-      try mounting.mount(zone: root.zone)
-      try mounting.remount(zone: root.zone, inPlaceOf: pointer, places)
-      _ = try places.announceMove(root, from: path)
-    }
+    try placeAgain(branches, hidden: hidden)
     // The user's own branch that was shown there has only lost its place.
     guard !isPointer || !left.isEmpty else { return try transaction.endRemoval() }
     try session.tell(.didDiscoverDeletedNode, row.nodeID, in: transaction) {
       try $0.didDiscoverDeletedNode(node, at: path, timestamp: timestamp, transaction: transaction)
     }
     try transaction.endRemoval()
+  }
+
+  /// Shows branches in other places after the deletion of pointers, and notifies the app.
+  private func placeAgain(_ branches: [Shown], hidden: [Shown]) throws {
+    let mounting = Mounting(session: session, transaction: transaction)
+    for branch in branches + hidden { try mounting.mount(zone: branch.root.zone) }
+    for branch in branches {
+      if let pointer = branch.pointer { try mounting.remount(zone: branch.root.zone, inPlaceOf: pointer, places) }
+    }
+    try transaction.mounts.resolveCircles()
+    try mounting.remountHidden(places)
+    for branch in branches + hidden {
+      if let root = try nodes.node(id: branch.root.id) { _ = try places.announceMove(root, from: branch.path) }
+    }
   }
 
   /// Another member does not decide what the user follows. If the writer is unknown, any member who may write counts.
@@ -251,14 +262,19 @@ struct RemoteRemoval {
     }
   }
 
-  /// Returns the roots of zones that are shown below a node, with their pointers and paths. The deletion of a pointer does
-  /// not end the zone that it points to, unless the user has grafted it.
-  private func mountedBranches(
-    below row: NodeRow, except grafts: [NodeRow]
-  ) throws -> [(root: NodeRow, pointer: NodeRow, path: ZDCTreesystemPath)] {
+  /// The root of a zone, with the pointer in whose place it was shown, and its path.
+  private struct Shown {
+    var root: NodeRow
+    var pointer: NodeRow?
+    var path: ZDCTreesystemPath
+  }
+
+  /// Returns the zones that are shown below a node. The deletion of a pointer does not end the zone that it points to, unless
+  /// the user has grafted it.
+  private func mountedBranches(below row: NodeRow, except grafts: [NodeRow]) throws -> [Shown] {
     try transaction.mounts.zones(below: row.id).compactMap { zone in
       guard let root = try nodes.root(zone: zone), !grafts.contains(where: { $0.id == root.id }) else { return nil }
-      return (root, try transaction.place(of: root), try places.path(root))
+      return Shown(root: root, pointer: try transaction.place(of: root), path: try places.path(root))
     }
   }
 

@@ -201,56 +201,6 @@ struct InnerBranchTests {
     }
   }
 
-  /// - Carol puts two pointers to a branch of Alice's into another one, one after the other
-  /// => all devices of Bob show the branch in place of the same one, whichever they read first
-  @Test("S-8: of two pointers of another member, all devices choose the same", arguments: [[1, 255], [255, 1]])
-  func twoPointersOfAnotherMember(numbers: [UInt8]) async throws {
-    try await TestWorld.run { world in
-      let people = try await People(world)
-      let (alice, bob, carol) = (people.alice, people.bob, people.carol)
-      for path in ["/list", "/other", "/other/leaf"] { try await alice.create(path, path) }
-      for path in ["/list", "/other"] {
-        for member in [bob, carol] { try await alice.share(path, with: member) }
-      }
-      try await alice.sync()
-      for path in ["/list", "/other"] {
-        for member in [bob, carol] { try await member.accept(try await alice.cloudID(path), of: alice) }
-      }
-      try await world.settle(bob, carol)
-      let list = try await alice.cloudID("/list")
-      for number in numbers {
-        let node = try #require(NodeID([UInt8](repeating: number, count: 16)))
-        try await Self.point(try await alice.invite("/other").cloudPath.target, "to \(number)", node, in: list, carol)
-        try await carol.sync()
-        try await bob.sync()
-      }
-      let phone = try await world.device("phone", account: "bob")
-      for path in ["/list", "/other"] { try await phone.accept(try await alice.cloudID(path), of: alice) }
-      try await world.settle(phone, bob, carol, alice)
-      for device in [bob, phone] {
-        let branch = try await device.branch("detached:/" + list)
-        #expect(branch?.contains("/to 1/leaf") == true, "\(device.name): \(branch ?? "")")
-      }
-      #expect(try await alice.tree().contains("/other/leaf"))
-    }
-  }
-
-  private static func point(
-    _ target: PointerTarget, _ name: String, _ node: NodeID, in folder: String, _ device: TestDevice
-  ) async throws {
-    try await device.write { transaction, cloud in
-      let parent = try #require(try cloud.row(cloudID: folder))
-      let name = try cloud.fold(name, nil)
-      var row = NodeRow(
-        uuid: node.text, zone: parent.zone, nodeID: node, parent: parent.id, depth: parent.depth + 1,
-        nameTag: try transaction.nodes.keys(of: parent).nameTag(name), name: name.utf8, key: .random(), keyGen: 1,
-        createdMs: 1)
-      row.unused = RecordPrivate(name: nil, createdMs: 0, pointer: target)
-      try transaction.nodes.insert(&row)
-      try cloud.queue(.create, row, dependsOn: [])
-    }
-  }
-
   private static func wait(until isTrue: () async throws -> Bool) async throws {
     for _ in 0..<5_000 {
       if try await isTrue() { return }

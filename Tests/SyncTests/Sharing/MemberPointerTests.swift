@@ -1,0 +1,219 @@
+import Foundation
+import Testing
+import ZDCCrypto
+import ZDCProtocol
+import ZeroDarkCloudTesting
+
+@testable import ZDCClientStore
+@testable import ZeroDarkCloud
+
+/// Pointers that a member puts into the branches of others.
+struct MemberPointerTests {
+  typealias People = ListChangeTests.People
+
+  /// - Carol puts two pointers to a branch of Alice's into another one, one after the other
+  /// => all devices of Bob show the branch in place of the same one, whichever they read first
+  @Test("S-8: of two pointers of another member, all devices choose the same", arguments: [[1, 255], [255, 1]])
+  func twoPointersOfAnotherMember(numbers: [UInt8]) async throws {
+    try await TestWorld.run { world in
+      let people = try await Self.accepted(world, "/list", "/other")
+      let (alice, bob, carol) = (people.alice, people.bob, people.carol)
+      let list = try await alice.cloudID("/list")
+      for number in numbers {
+        let node = try #require(NodeID([UInt8](repeating: number, count: 16)))
+        try await Self.point(try await alice.invite("/other").cloudPath.target, "to \(number)", node, in: list, carol)
+        try await carol.sync()
+        try await bob.sync()
+      }
+      let phone = try await world.device("phone", account: "bob")
+      for path in ["/list", "/other"] { try await phone.accept(try await alice.cloudID(path), of: alice) }
+      try await world.settle(phone, bob, carol, alice)
+      for device in [bob, phone] {
+        let branch = try await device.branch("detached:/" + list)
+        #expect(branch?.contains("/to 1/leaf") == true, "\(device.name): \(branch ?? "")")
+      }
+      #expect(try await alice.tree().contains("/other/leaf"))
+    }
+  }
+
+  /// Alice's branches, accepted by Bob and Carol.
+  private static func accepted(_ world: TestWorld, _ paths: String...) async throws -> People {
+    let people = try await People(world)
+    let (alice, members) = (people.alice, [people.bob, people.carol])
+    for path in paths { for path in [path, path + "/leaf"] { try await alice.create(path, path) } }
+    for path in paths { for member in members { try await alice.share(path, with: member) } }
+    try await alice.sync()
+    for path in paths { for member in members { try await member.accept(try await alice.cloudID(path), of: alice) } }
+    try await TestWorld.settle(members)
+    return people
+  }
+
+  /// - Carol puts a thousand pointers into a branch that Bob has accepted: to branches that do not exist, to the branch that
+  ///   they are in, to Bob's own tree, and one with another one below it
+  /// => Bob's device sends the requests that it sends for as many folders, offers nothing more, and shows them as leaves
+  @Test("G-3: a thousand pointers of another member cost nothing")
+  func aThousandPointersOfAnotherMember() async throws {
+    try await TestWorld.run { world in
+      let people = try await Self.accepted(world, "/list")
+      let (alice, bob, carol) = (people.alice, people.bob, people.carol)
+      let list = try await alice.cloudID("/list")
+      try await carol.create(1_002, in: "detached:/" + list)
+      try await carol.sync()
+      let expected = try await Self.requests(of: bob)
+      var targets = [try await alice.invite("/list").cloudPath.target, try Self.home(of: bob)]
+      for _ in 0..<999 { targets.append(try Self.unknown(owner: alice.userID)) }
+      try await Self.point(targets, in: list, carol)
+      try await Self.point(
+        [try Self.unknown(owner: bob.userID)], in: try await carol.cloudID("detached:/\(list)/p2"), carol)
+      try await carol.sync()
+      #expect(try await carol.queueCount() == 0)
+      let found = try await Self.requests(of: bob)
+      #expect(found == expected, "\(found)\n\(expected)")
+      let offered = try await bob.syncManager.offeredTrees(forLocalUserID: try bob.localUserID)
+      #expect(offered.isEmpty)
+      let foreign = try await bob.database.read { try $0.zones.zones(localUser: 1).count { $0.owner != nil } }
+      #expect(foreign == 1)
+      let shown = try #require(try await bob.branch("detached:/" + list)).split(separator: "\n")
+      #expect(shown.count == 1 + 1_002 + 1_002 && shown.contains("/p2/p0"))
+      for name in ["p0", "p1", "p2", "p2/p0", "p1000"] {
+        #expect(try await bob.node("detached:/\(list)/\(name)").isPointer, "\(name)")
+      }
+    }
+  }
+
+  /// Returns the requests of two syncs by route.
+  private static func requests(of device: TestDevice) async throws -> String {
+    device.network.resetCounts()
+    for _ in 0..<2 { try await device.sync() }
+    return device.network.counts()
+  }
+
+  /// A pointer to a branch that does not exist.
+  private static func unknown(owner: UserID) throws -> PointerTarget {
+    let node = NodeID.random()
+    let hash = CommitHash(labelledHash: "unknown")
+    let zone = ZoneID(tree: .derive(owner: owner, trunk: .home, appTreeID: TestDevice.treeID), root: node)
+    return PointerTarget(owner: owner, zone: zone, node: node, genesis: hash, seq: 0, head: hash)
+  }
+
+  /// A pointer to a user's whole tree.
+  private static func home(of device: TestDevice) throws -> PointerTarget {
+    var target = try unknown(owner: try device.userID)
+    target.zone = ZoneID(trunkOf: target.zone.tree)
+    target.node = target.zone.root
+    return target
+  }
+
+  /// - Carol puts a pointer to each of two branches into the other one, and one to itself
+  /// => one of the branches is shown in the other, the same on devices that read them in another order, and neither in itself
+  /// - Carol deletes the pointer that is followed, and one of Bob's devices reads that after everything else
+  /// => the other one is followed instead
+  @Test("G-3: pointers of another member in a circle", arguments: [[0, 1], [1, 0]])
+  func pointersInACircle(order: [Int]) async throws {
+    try await TestWorld.run { world in
+      let people = try await Self.accepted(world, "/a", "/b")
+      let (alice, bob, carol) = (people.alice, people.bob, people.carol)
+      let ends = [try await alice.invite("/a").cloudPath.target, try await alice.invite("/b").cloudPath.target]
+      for index in order {
+        try await Self.point([ends[1 - index], ends[index]], in: ends[index].node.text, carol)
+        try await carol.sync()
+        try await bob.sync()
+      }
+      let phone = try await world.device("phone", account: "bob")
+      for end in ends { try await phone.accept(end.node.text, of: alice) }
+      try await world.settle(phone, bob, carol, alice)
+      let found = try await Self.place(of: ends, bob)
+      let read = try await Self.place(of: ends, phone)
+      #expect(read == found, "\(read) \(found)")
+      let outer = try #require(found.firstIndex { $0.contains("/p0/leaf") })
+      #expect(found[outer].contains("/leaf") && !found[1 - outer].contains("/p0/leaf"))
+      try await carol.delete("detached:/" + ends[outer].node.text + "/p0")
+      try await carol.sync()
+      try await world.settle(bob, phone, alice)
+      let after = try await Self.place(of: ends, bob)
+      #expect(after[1 - outer].contains("/p0/leaf") && !after[outer].contains("/p0"))
+      #expect(try await Self.place(of: ends, phone) == after)
+    }
+  }
+
+  /// - Carol puts a pointer to each of two branches of Alice's into the other one
+  /// - Bob deletes the pointers to both from the folder that they are in
+  /// => Alice's devices put one of them at the top, and show the other one in it
+  @Test func theOwnersBranchesInACircle() async throws {
+    try await TestWorld.run { world in
+      let people = try await People(world)
+      let (alice, second) = (people.alice, try await world.device("second"))
+      for path in ["/p", "/p/a", "/p/a/leaf", "/p/b", "/p/b/leaf"] { try await alice.create(path, path) }
+      for path in ["/p/a", "/p/b"] { try await alice.share(path, with: people.carol) }
+      try await alice.sync()
+      try await alice.share("/p", with: people.bob)
+      try await alice.sync()
+      for path in ["/p/a", "/p/b"] { try await alice.unshare(path, with: people.bob) }
+      try await world.settle(alice, second)
+      let folder = try await alice.cloudID("/p")
+      let ends = [try await alice.invite("/p/a").cloudPath.target, try await alice.invite("/p/b").cloudPath.target]
+      for end in ends { try await people.carol.accept(end.node.text, of: alice) }
+      for (end, other) in zip(ends, ends.reversed()) { try await Self.point([other], in: end.node.text, people.carol) }
+      try await people.carol.sync()
+      try await world.settle(alice, second)
+      try await people.bob.accept(folder, of: alice)
+      for name in ["a", "b"] { try await people.bob.delete("detached:/\(folder)/\(name)") }
+      try await people.bob.sync()
+      for device in [alice, second] { try await device.pull() }
+      try await world.settle(alice, second, alice)
+      let tree = try await alice.tree()
+      #expect(try await second.tree() == tree)
+      let lines = tree.split(separator: "\n").compactMap { $0.split(separator: " ").first }
+      let shown = ["/a", "/b", "/p0"].filter { lines.contains("\($0)/leaf") && lines.contains("\($0)/p0/leaf") }
+      #expect(shown.count == 1, "\(tree)")
+    }
+  }
+
+  /// The paths in each of two branches that the device has accepted.
+  private static func place(of ends: [PointerTarget], _ device: TestDevice) async throws -> [[String]] {
+    #expect(try await device.treeFaults() == [], "\(device.name)")
+    var shown: [[String]] = []
+    for end in ends { shown.append(try await device.shown(end).sorted()) }
+    return shown
+  }
+
+  private static func point(
+    _ target: PointerTarget, _ name: String, _ node: NodeID, in folder: String, _ device: TestDevice
+  ) async throws {
+    try await device.write { transaction, cloud in
+      try Self.point(target, name, node, in: folder, transaction, cloud)
+    }
+  }
+
+  /// Puts pointers with the names p0, p1 and so on into a folder.
+  private static func point(_ targets: [PointerTarget], in folder: String, _ device: TestDevice) async throws {
+    try await device.write { transaction, cloud in
+      for (number, target) in targets.enumerated() {
+        try Self.point(target, "p\(number)", .random(), in: folder, transaction, cloud)
+      }
+    }
+  }
+
+  private static func point(
+    _ target: PointerTarget, _ name: String, _ node: NodeID, in folder: String, _ transaction: ZDCReadWriteTransaction,
+    _ cloud: ZDCCloudTransaction
+  ) throws {
+    let parent = try #require(try cloud.row(cloudID: folder))
+    let name = try cloud.fold(name, nil)
+    var row = NodeRow(
+      uuid: node.text, zone: parent.zone, nodeID: node, parent: parent.id, depth: parent.depth + 1,
+      nameTag: try transaction.nodes.keys(of: parent).nameTag(name), name: name.utf8, key: .random(), keyGen: 1,
+      createdMs: 1)
+    row.unused = RecordPrivate(name: nil, createdMs: 0, pointer: target)
+    try transaction.nodes.insert(&row)
+    try cloud.queue(.create, row, dependsOn: [])
+  }
+}
+
+extension TestDevice {
+  /// The paths of the nodes in an accepted branch.
+  fileprivate func shown(_ target: PointerTarget) async throws -> [String] {
+    let lines = try #require(try await branch("detached:/" + target.node.text)).split(separator: "\n")
+    return lines.map { line in line.range(of: "  ").map { String(line[..<$0.lowerBound]) } ?? String(line) }
+  }
+}
