@@ -122,8 +122,7 @@ package struct PageApplier {
     try require(commit.fields.zone == row.zone, .recordBindingMismatch)
     if commit.fields.seq == 0 { try checkGenesis(commit, acl, row) }
     try checkFork(commit, head: row.head)
-    let step = try ZoneReplay(identities: writers).advance(
-      commit, acl: acl, list: origins.state, after: row.head, to: &state)
+    let step = try advance(commit, acl, after: row.head, to: &state)
     (row.head, state.split) = (step.head, step.split)
     if row.trunk == .inbox, row.owner == nil {
       try transaction.messages.setSeen(commit.fields.operations.compactMap(\.putNode), zone: zone)
@@ -135,6 +134,17 @@ package struct PageApplier {
       try ZoneKeys(session: session, transaction: transaction).take(acl, page.grants, row: &row)
     }
     return state
+  }
+
+  private func advance(
+    _ commit: ZoneCommit, _ acl: ZoneACL?, after head: ZoneHead?, to state: inout LogNodeStore
+  ) throws -> ZoneStep {
+    do {
+      return try ZoneReplay(identities: writers).advance(commit, acl: acl, list: origins.state, after: head, to: &state)
+    } catch let error as ZDCSecurityError where error.code == .keyCommitmentMismatch {
+      // Everywhere else this code is about one key. Replay checks the commit's signature first, so this is proof.
+      throw Doubt(error, isSigned: true)
+    }
   }
 
   /// Checks the first commit of a log: the owner's chain names that of a trunk, and the split that of a branch.

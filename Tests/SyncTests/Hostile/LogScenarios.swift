@@ -189,6 +189,16 @@ extension HostileScenario {
       act.inject(
         try act.zone.commit([.delete(node: folder.fields.node, record: folder.hash, liveDescendants: 10_001)]))
     },
+    HostileScenario(
+      "C11", story: "a trunk's root gets another generation than the list (R-root)", error: "keyCommitmentMismatch",
+      .freezes
+    ) { act in
+      let record = RogueZone.record(act.zone.root.record) { fields in
+        (fields.recordVersion, fields.prevRecord) = (fields.recordVersion + 1, act.zone.root.record.hash)
+        fields.keyGen += 1
+      }
+      act.inject(try act.zone.commit(putting: record), records: [record])
+    },
     HostileScenario("C2", story: "a trunk's root has content (B16)", error: "recordBindingMismatch", .freezes) { act in
       let file = try act.zone.node("small").record.fields.content
       let record = RogueZone.record(act.zone.root.record) { fields in

@@ -199,6 +199,17 @@ extension HostileScenario {
       }
       act.inject(commit, acl: acl, grants: [act.zone.grant])
     },
+    HostileScenario("26", "C4", story: "an access list that no commit names (B22)", error: "", .passes) { act in
+      let stranger = act.stage.stranger.keys
+      let acl = try act.zone.nextACL(signedBy: stranger.signingKey) { fields in
+        fields.entries.append(
+          ZoneACL.Entry(
+            user: stranger.userID, permissions: [.read, .write], encGen: 1, wrapKind: .nodeKey,
+            wrapHash: act.zone.grant.wrapHash))
+        fields.entries.sort { $0.user < $1.user }
+      }
+      act.tell(.add([ServedItem(acl), ServedItem(act.zone.grant)], to: act.zone.zone))
+    },
     HostileScenario("C5", story: "an access list that skips a version", error: "aclRollback", .freezes) { act in
       let acl = try act.zone.nextACL { $0.version += 1 }
       act.inject(try act.zone.commit(bringing: acl), acl: acl, grants: [act.zone.grant])
