@@ -216,24 +216,25 @@ struct SplitApplier {
   /// Queues the changes of the parent zone's list for the list of the new zone, too. The app has made them for all nodes that
   /// were below, and the branch began with the members from before.
   private func repeatListChanges(_ list: ZoneACL.Fields, _ branch: Int64) throws {
-    guard let parent = try nodes.root(zone: zone) else { return }
+    guard let root = try transaction.zones.zone(id: zone)?.zone.root else { return }
     let store = ListChangeStore(transaction)
     var decided = Set(try store.changes(zone: branch).compactMap(\.listChange?.member))
     // The last change of a member's entry counts.
-    for queued in try store.changes(zone: zone).reversed() where queued.nodeID == parent.nodeID {
+    for queued in try store.changes(zone: zone).reversed() where queued.nodeID == root {
       guard let change = queued.listChange?.inherited, let member = change.member, decided.insert(member).inserted,
         !list.has(change), list.allows(change, by: session.user)
       else { continue }
-      // The row of the new root may not be read yet.
-      let added = try queue(change, of: nodes.root(zone: branch) ?? parent, in: branch)
+      let added = try queue(change, like: queued, in: branch)
       for id in try store.dependents(of: queued.id) { try transaction.operations.addDependency(of: id, on: added) }
     }
   }
 
-  private func queue(_ change: ListChange, of row: NodeRow, in branch: Int64) throws -> Int64 {
+  /// The operation belongs to the row of the parent zone's change as long as that of the new root is not read.
+  private func queue(_ change: ListChange, like queued: OperationRow, in branch: Int64) throws -> Int64 {
+    let root = try nodes.root(zone: branch)
     var operation = OperationRow(
-      uuid: UUIDv7.make(atMs: session.now()), zone: branch, kind: .changeList, node: row.id, nodeUUID: row.uuid,
-      nodeID: top, createdMs: session.now())
+      uuid: UUIDv7.make(atMs: session.now()), zone: branch, kind: .changeList, node: root?.id ?? queued.node,
+      nodeUUID: root?.uuid ?? queued.nodeUUID, nodeID: top, createdMs: session.now())
     operation.listChange = change
     try transaction.operations.insert(&operation)
     transaction.signal(.queue(localUser: session.localUser))

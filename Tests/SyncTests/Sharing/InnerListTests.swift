@@ -143,7 +143,7 @@ struct InnerListTests {
   }
 
   /// What another device of Alice's does before a change of the list is sent.
-  enum Meanwhile: CaseIterable { case splits, createsAndSplits, moves, splitsInside }
+  enum Meanwhile: CaseIterable { case splits, createsAndSplits, createsAndSplitsTwice, moves, splitsInside }
 
   @Test(arguments: Meanwhile.allCases) func anotherDeviceChangesTheBranchesMeanwhile(_ change: Meanwhile) async throws {
     try await TestWorld.run { world in
@@ -177,12 +177,18 @@ struct InnerListTests {
     case .createsAndSplits:
       try await device.create("/list/new", "new")
       try await device.share("/list/new", with: carol, "r")
+    case .createsAndSplitsTwice:
+      for path in ["/list/new", "/list/new/inner"] { try await device.create(path, path) }
+      try await device.share("/list/new", with: carol)
+      try await device.sync()
+      try await device.share("/list/new/inner", with: carol, "r")
     case .moves: try await device.move("/list/inner", to: "/list/c/moved")
     }
     return switch change {
     case .splits: "/list/c"
     case .splitsInside: "/list/inner/b"
     case .createsAndSplits: "/list/new"
+    case .createsAndSplitsTwice: "/list/new/inner"
     case .moves: "/list/c/moved"
     }
   }
