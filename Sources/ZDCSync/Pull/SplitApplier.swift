@@ -34,6 +34,7 @@ struct SplitApplier {
     guard let origin, let branch else { return try endAccess(departed) }
     try begin(origin, branch)
     try move(departed, to: branch, pointer: try pointer(in: commit, below: departed.top.parent))
+    guard try !transaction.grafts.isLeft(zone: zone) else { return try leave(branch) }
     try repeatListChanges(origin.acl.fields, branch)
     let isSameList = parentList.map { $0.fields.inherited().permissionsByUser == origin.acl.fields.permissionsByUser }
     guard commit.fields.writer != session.user || isSameList == false else { return }
@@ -239,6 +240,13 @@ struct SplitApplier {
     try transaction.operations.insert(&operation)
     transaction.signal(.queue(localUser: session.localUser))
     return operation.id
+  }
+
+  /// Leaves the new zone like the one around it: the user's removal from that one's list was not in force before the split.
+  private func leave(_ branch: Int64) throws {
+    let removal = try ListChangeStore(transaction).changes(zone: zone).first
+    try GraftChange(transaction, localUser: session.localUser, user: session.user)
+      .leave(zone: branch, after: nil, notBeforeMs: removal?.notBeforeMs ?? 0)
   }
 
   // MARK: Others

@@ -110,4 +110,31 @@ struct SplitRaceTests {
       #expect(entries.contains { $0.kind == .moveDropped })
     }
   }
+
+  /// - Bob deletes Alice's list from his tree, and she shares a part of it separately before his removal is in the log
+  /// => he leaves the part, too, on all of his devices
+  @Test(arguments: [false, true]) func theGuestLeaves_beforeTheSplitIsRead(isSplitWhileSending: Bool) async throws {
+    try await TestWorld.run { world in
+      let invited = try await Invited(world)
+      let (alice, bob) = (invited.alice, invited.bob)
+      let phone = try await world.device("phone", account: "bob")
+      try await bob.graft("/Groceries", invited.invite, from: alice)
+      try await world.settle(bob, phone)
+      let split: @Sendable () async throws -> Void = {
+        try await alice.share("/Groceries/D", with: invited.people.carol, "r")
+        try await alice.sync()
+      }
+      if isSplitWhileSending { bob.network.fail(.before(split), "POST", Routes.commits) } else { try await split() }
+      try await bob.delete("/Groceries")
+      for _ in 0..<2 { try await world.settle(bob, phone, alice) }
+      #expect(bob.network.hasStruck)
+      #expect(try await alice.members(bob, of: "/Groceries") == [:])
+      #expect(try await alice.members(bob, invited.people.carol, of: "/Groceries/D") == ["carol": "r"])
+      for device in [bob, phone] {
+        #expect(try await BranchEndTests.branchCount(device) == 0, "\(device.name)")
+        #expect(try await device.queueCount() == 0, "\(device.name)")
+        #expect(try await device.tree() == "", "\(device.name)")
+      }
+    }
+  }
 }
