@@ -271,10 +271,13 @@ struct RotationTests {
 
   // MARK: Old generations
 
-  /// Queues the replacement of the home trunk's key.
-  private static func queueRotation(_ device: TestDevice) async throws {
+  /// Queues the replacement of a home trunk's key.
+  ///
+  /// - Parameter owner: A device of the trunk's owner; nil for the device's own user.
+  static func queueRotation(_ device: TestDevice, of owner: TestDevice? = nil) async throws {
     let session = try await device.syncManager.engine(for: try device.localUserID).session
-    let home = ZoneID(trunkOf: .derive(owner: try device.userID, trunk: .home, appTreeID: TestDevice.treeID))
+    let user = try (owner ?? device).userID
+    let home = ZoneID(trunkOf: .derive(owner: user, trunk: .home, appTreeID: TestDevice.treeID))
     try await device.write { transaction, _ in
       let zone = try #require(try transaction.zones.zone(localUser: session.localUser, home))
       let root = try #require(try transaction.nodes.root(zone: zone.id))

@@ -15,7 +15,7 @@ struct ListStager {
   enum Staged {
     /// A pull or the app has changed what the draft is based on, or the list cannot be changed now.
     case outdated
-    /// The newest record of the node that is split off has to be read first.
+    /// The newest record of the zone's root, or of the node that is split off, has to be read first.
     case unread
     /// Nothing has to be sent.
     case nothing
@@ -29,10 +29,7 @@ struct ListStager {
     var operations: [ZoneOperation] = [.acl(version: draft.acl.fields.version, hash: draft.acl.hash)]
     var root: (record: NodeRecord, rotation: InFlightStore.Rotation)?
     if let key = draft.key {
-      guard let rotated = try rotatedRoot(key, draft.acl.fields) else {
-        try transaction.pause(wanted.effective, in: session) { _ in nil }
-        return .outdated
-      }
+      guard let rotated = try rotatedRoot(key, draft.acl.fields) else { return .unread }
       root = rotated
       operations.append(.put(ZoneOperation.Put(rotated.record)))
     }

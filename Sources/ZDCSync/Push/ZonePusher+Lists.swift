@@ -13,13 +13,27 @@ extension ZonePusher {
     let (wanted, keys, unknown) = try await recipients(of: choice.changes, list: choice.head.acl.fields)
     if !unknown.isEmpty { try await pauseUnknown(unknown) }
     reportExcess(wanted, choice.zone.zone)
-    guard let staged = try await stage(wanted, choice, keys) else { return ZDCPushSummary(triesAgain: true) }
-    switch staged {
-    case .outdated, .unread: return ZDCPushSummary(triesAgain: true)
-    // Other operations of the queue may go out now.
-    case .nothing: return ZDCPushSummary(triesAgain: wanted.hasSettled || !unknown.isEmpty)
-    case .request(let request): return try await sender.send(request, isNew: true)
+    var staged = try await stage(wanted, choice, keys)
+    // A zone that was split off in this push has a root that was not read yet.
+    if case .unread? = staged {
+      await sender.note(try await ZonePuller(session: session, zone: zone).pull().refusal)
+      staged = try await stage(wanted, choice, keys)
     }
+    switch staged {
+    case .outdated?, nil: return ZDCPushSummary(triesAgain: true)
+    case .unread?: return try await waitForRoot(wanted)
+    // Other operations of the queue may go out now.
+    case .nothing?: return ZDCPushSummary(triesAgain: wanted.hasSettled || !unknown.isEmpty)
+    case .request(let request)?: return try await sender.send(request, isNew: true)
+    }
+  }
+
+  /// Lets the rest of the queue pass until a later pull reads the zone's root.
+  private func waitForRoot(_ wanted: WantedList) async throws -> ZDCPushSummary {
+    try await session.database.asyncReadWrite { [session] transaction in
+      try transaction.pause(wanted.effective, in: session) { _ in nil }
+    }
+    return ZDCPushSummary(triesAgain: true)
   }
 
   /// Returns nil if the next version would exceed a limit. The changes that cause it are then paused.
