@@ -15,7 +15,13 @@ package final class MountStore: TransactionCache {
     var changeCount: Int
     var zones: [Int64: Int64] = [:]
     var pointers: [Int64: Int64] = [:]
+    var circular: [Int64: Int64] = [:]
   }
+
+  private static let query = """
+    SELECT id, mount, 0 FROM zdc_zone INDEXED BY zdc_zone_mount WHERE mount IS NOT NULL
+    UNION ALL SELECT id, circularMount, 1 FROM zdc_zone INDEXED BY zdc_zone_circular WHERE circularMount IS NOT NULL
+    """
 
   init(db: Database, nodes: NodeStore) {
     self.db = db
@@ -28,8 +34,10 @@ package final class MountStore: TransactionCache {
   private func rows() throws -> Known {
     if let known, known.changeCount == nodes.changeCount { return known }
     var rows = Known(changeCount: nodes.changeCount)
-    try db.forEachRow("SELECT id, mount FROM zdc_zone INDEXED BY zdc_zone_mount WHERE mount IS NOT NULL", []) { row in
-      (rows.zones[row[1]], rows.pointers[row[0]]) = (row[0], row[1])
+    try db.forEachRow(Self.query, []) { row in
+      let (zone, pointer): (Int64, Int64) = (row[0], row[1])
+      if row[2] as Int == 1 { return rows.circular[zone] = pointer }
+      (rows.zones[pointer], rows.pointers[zone]) = (zone, pointer)
     }
     known = rows
     return rows
@@ -45,7 +53,7 @@ package final class MountStore: TransactionCache {
 
   /// Returns the pointer that precedes all others to a zone. The zone is shown there, unless the pointer is the last one of
   /// a circle.
-  package func choice(ofZone zone: Int64) throws -> Int64? { try pointer(ofZone: zone) ?? circular()[zone] }
+  package func choice(ofZone zone: Int64) throws -> Int64? { try pointer(ofZone: zone) ?? circular[zone] }
 
   /// Returns the zones that are shown at a node or below it, not counting those inside of them.
   package func zones(below node: Int64) throws -> [Int64] {
@@ -69,12 +77,7 @@ package final class MountStore: TransactionCache {
   // MARK: Circles
 
   /// The zones that are shown nowhere because their pointer is the last one of a circle, with that pointer.
-  package func circular() throws -> [Int64: Int64] {
-    var zones: [Int64: Int64] = [:]
-    let query = "SELECT id, circularMount FROM zdc_zone INDEXED BY zdc_zone_circular WHERE circularMount IS NOT NULL"
-    try db.forEachRow(query, []) { zones[$0[0]] = $0[1] }
-    return zones
-  }
+  package var circular: [Int64: Int64] { get throws { try rows().circular } }
 
   /// Whether the zones around a zone include itself.
   private func isInside(_ zone: Int64) throws -> Bool {
@@ -90,7 +93,7 @@ package final class MountStore: TransactionCache {
 
   /// Shows zones again whose pointer is not part of a circle any more. Call after the deletion of pointers or zones.
   package func resolveCircles() throws {
-    if try !circular().isEmpty { try decideCircles() }
+    if try !circular.isEmpty { try decideCircles() }
   }
 
   private func decideCircles() throws {

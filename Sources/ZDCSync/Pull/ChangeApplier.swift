@@ -261,12 +261,12 @@ package struct ChangeApplier {
   }
 
   private mutating func show(_ zone: Int64, at row: NodeRow) throws {
-    let (mounting, before) = (Mounting(session: session, transaction: transaction), try transaction.mounts.circular())
+    let (mounting, before) = (Mounting(session: session, transaction: transaction), try transaction.mounts.circular)
     let roots = try mounting.roots(of: zone, shownAt: row).map { (row: $0, path: try places.path($0)) }
     try transaction.mounts.set(zone: zone, at: row.id)
     try mounting.remountHidden(places)
     for root in roots { announced += try places.announceMove(root.row, from: root.path) }
-    for (zone, pointer) in try transaction.mounts.circular() where before[zone] == nil && pointer != row.id {
+    for (zone, pointer) in try transaction.mounts.circular where before[zone] == nil && pointer != row.id {
       if let leaf = try nodes.node(id: pointer) { announced += try places.announceNew(leaf) }
     }
   }

@@ -77,7 +77,7 @@ struct Mounting {
 
   /// Returns the roots of zones that are shown nowhere because of a circle.
   func hiddenRoots() throws -> [NodeRow] {
-    try transaction.mounts.circular().keys.sorted().compactMap(transaction.nodes.root)
+    try transaction.mounts.circular.keys.sorted().compactMap(transaction.nodes.root)
   }
 
   /// Shows a zone in place of a pointer to it that this device has.
@@ -146,7 +146,7 @@ struct Mounting {
 
   /// Queues new pointers to zones of this user's own that a circle hides.
   func remountHidden(_ places: LocalTreeResolver) throws {
-    for (zone, pointer) in try transaction.mounts.circular() {
+    for (zone, pointer) in try transaction.mounts.circular {
       guard let pointer = try transaction.nodes.node(id: pointer) else { continue }
       try remount(zone: zone, inPlaceOf: pointer, places)
     }
