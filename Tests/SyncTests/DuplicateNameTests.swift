@@ -92,8 +92,7 @@ struct DuplicateNameTests {
       for device in [a, b] { world.expectsSecurityErrors(["duplicateName"], on: device) }
       try await a.create("/n", "A")
       try await world.settle(a, b)
-      let rogue = try await RogueWriter(
-        words: try #require(world.words()), user: try a.userID, server: world.server)
+      let rogue = try await Self.rogue(world, a)
       try await rogue.rotateHome()
       let home = try await rogue.home()
       let record = try RecordSealer.seal(try home.draft(new: "n"))
@@ -114,6 +113,136 @@ struct DuplicateNameTests {
         #expect(tree == "/n  \"A\"\n/n 2  \"later\"\n/n 2/below  \"B\"", "\(device.name)")
       }
     }
+  }
+
+  // MARK: The same numbers on every device
+
+  /// - the app changes the node that has the name, which is the later one from then on
+  /// => the other one gets the name, as on a device that reads both only now
+  @Test func theNextVersionOfTheNodeWithTheName_givesTheNameToTheOther() async throws {
+    try await Self.run { world, a, _ in
+      world.expectsSecurityErrors(["duplicateName", "duplicateName"], on: a)
+      try await world.settle(a)
+      try await a.edit("/n", "A2")
+      let c = try await world.device("C")
+      world.expectsSecurityErrors(["duplicateName"], on: c)
+      try await world.settle(a, c)
+      for device in [a, c] {
+        #expect(try await device.tree(versions: false) == "/n  \"B\"\n/n 2  \"A2\"", "\(device.name)")
+      }
+    }
+  }
+
+  /// A change of one of three nodes with the name n, which have the nodes a, b and c inside.
+  enum Change: String, CaseIterable {
+    case none, editFirst, editSecond, deleteFirst, deleteSecond, renameFirst, moveFirst, moveSecond, freeNumber
+
+    /// The nodes afterwards, without the others of the folder.
+    var nodes: [String] {
+      switch self {
+      case .none: ["/n/a", "/n 3/b", "/n 4/c"]
+      case .editFirst: ["/n/b", "/n 3/c", "/n 4/a"]
+      case .editSecond: ["/n/a", "/n 3/b", "/n 4/c"]
+      case .deleteFirst: ["/n/b", "/n 3/c"]
+      case .deleteSecond: ["/n/a", "/n 3/c"]
+      case .renameFirst: ["/x/a", "/n/b", "/n 3/c"]
+      case .moveFirst: ["/n 2/n/a", "/n/b", "/n 3/c"]
+      case .moveSecond: ["/n/a", "/n 2/n/b", "/n 3/c"]
+      case .freeNumber: ["/n/a", "/n 2/b", "/n 3/c"]
+      }
+    }
+
+    func make(_ device: TestDevice) async throws {
+      switch self {
+      case .none: break
+      case .editFirst: try await device.edit("/n", "edited")
+      case .editSecond: try await device.edit("/n 3", "edited")
+      case .deleteFirst: try await device.delete("/n")
+      case .deleteSecond: try await device.delete("/n 3")
+      case .renameFirst: try await device.rename("/n", to: "x")
+      case .moveFirst: try await device.move("/n", to: "/n 2/n")
+      case .moveSecond: try await device.move("/n 3", to: "/n 2/n")
+      case .freeNumber: try await device.delete("/n 2")
+      }
+    }
+  }
+
+  /// - three nodes have the name n, and another one is named n 2; a device changes one of them
+  /// => devices that have read each step, and those that read the result only, show the same names
+  @Test(arguments: Change.allCases) func threeNodesWithOneName(change: Change) async throws {
+    try await TestWorld.run { world in
+      let (a, b) = (try await world.device("A"), try await world.device("B"))
+      try await a.create("/n 2")
+      try await a.create("/n")
+      try await a.create("/n/a")
+      for id in [9, 5] as [UInt8] {
+        try await world.settle(a, b)
+        try await Self.add(id, try await Self.rogue(world, a), world)
+      }
+      try await world.settle(a, b)
+      for path in ["/n 3/b", "/n 4/c"] { try await a.create(path) }
+      try await world.settle(a, b)
+      try await change.make(a)
+      let c = try await world.device("C")
+      try await world.settle(a, b, c)
+      for device in [a, b, c] {
+        let shown = try await device.tree(versions: false).split(separator: "\n").map { $0.prefix { $0 != "\"" } }
+        let leaves = shown.map { $0.trimmingCharacters(in: .whitespaces) }.filter { "abc".contains($0.last ?? "n") }
+        #expect(leaves.sorted() == change.nodes.sorted(), "\(device.name)")
+        let errors = try await Self.writers(device)
+        world.expectsSecurityErrors(errors.map { _ in "duplicateName" }, on: device)
+      }
+      world.skipsComparison()
+    }
+  }
+
+  /// - a folder of Alice's has two nodes with one name, and she shares the folder
+  /// => in the new zone no node is older than another one, so the smaller ID has the name: on the device that splits,
+  ///   on one that reads it, on a new one and on the member's
+  @Test("S-6: two nodes with one name in a folder that is split off", arguments: [false, true])
+  func twoNodesInAFolderThatIsSplitOff(isFirstSmaller: Bool) async throws {
+    try await TestWorld.run { world in
+      let people = try await ListChangeTests.People(world)
+      let (alice, bob) = (people.alice, people.bob)
+      let second = try await world.device("second")
+      try await alice.create("/list")
+      try await alice.create("/list/n", "first")
+      try await world.settle(alice, second)
+      try await Self.add(isFirstSmaller ? 255 : 0, try await people.rogue("alice", alice), below: "list", world)
+      try await world.settle(alice, second)
+      for device in [alice, second] { #expect(try await device.branch("/list") == "/n  \"first\"\n/n 2") }
+      try await alice.share("/list", with: bob)
+      try await world.settle(alice, second)
+      let fresh = try await world.device("fresh")
+      try await bob.graft("/list", try await alice.invite("/list"), from: alice)
+      for device in [alice, second, fresh, bob] {
+        // The first two have shown the other one under another name before.
+        let isAgain = !isFirstSmaller && [alice, second].contains { $0 === device }
+        world.expectsSecurityErrors(Array(repeating: "duplicateName", count: isAgain ? 2 : 1), on: device)
+        try await world.settle(device)
+        let expected = isFirstSmaller ? "/n  \"first\"\n/n 2" : "/n\n/n 2  \"first\""
+        #expect(try await device.branch("/list") == expected, "\(device.name)")
+      }
+      world.skipsComparison()
+    }
+  }
+
+  /// Puts another node named n.
+  ///
+  /// - Parameter id: The first byte of its ID, which is otherwise small.
+  private static func add(
+    _ id: UInt8, _ rogue: RogueWriter, below parent: String = "", _ world: TestWorld
+  ) async throws {
+    try VerificationTests.server(world) { db in try db.execute(sql: "UPDATE node_names SET tag = randomblob(16)") }
+    let home = try await rogue.home()
+    var draft = try home.draft(new: "n", below: parent)
+    draft.node = try #require(NodeID([id] + [UInt8](repeating: 0, count: 14) + [1]))
+    let record = try RecordSealer.seal(draft)
+    try await rogue.push(try home.commit(putting: record), [record])
+  }
+
+  private static func rogue(_ world: TestWorld, _ device: TestDevice) async throws -> RogueWriter {
+    try await RogueWriter(words: try #require(world.words()), user: try device.userID, server: world.server)
   }
 
   // MARK: The scene

@@ -1,13 +1,15 @@
 internal import ZDCClientStore
 internal import ZDCCrypto
 internal import ZDCProtocol
+internal import ZDCSupport
+internal import ZDCTreesystem
 
 /// Two live nodes of the cloud with the same name below one parent (class 2 of PROTOCOL 3.7). An honest server compares
 /// tags and refuses this, unless the parent received a new key before the second put.
 ///
 /// Both nodes are kept. The node that was put later is shown as "Name 2", the same one on every device, and nothing is
-/// sent for that. Its next version, if made here, takes the shown name. When the name is free again, the node gets it
-/// back.
+/// sent for that. Its next version, if made here, takes the shown name. When the name is free again, or the other node is
+/// put again, the node gets it back.
 struct DuplicateNames {
   package let session: SyncSession
   package let transaction: ZDCReadWriteTransaction
@@ -80,45 +82,127 @@ struct DuplicateNames {
     transaction.afterCommit { [events = session.events] in events.report(error) }
   }
 
-  // MARK: Restoring original names
+  // MARK: Numbering
 
+  /// Gives the nodes with equal names the names that every device gives them, whichever versions it has seen: the first in
+  /// the log's order has the name, and the others have the next free numbers in that order.
+  ///
   /// - Returns: The number of callbacks.
   package func release() throws -> Int {
-    var callbacks = try yieldUnreadable()
-    for row in try nodes.quarantined(zone: leaves.zone, as: Self.mark) { callbacks += try releaseAlone(row) }
-    return callbacks
+    let callbacks = try yieldUnreadable()
+    let rows = try nodes.quarantined(zone: leaves.zone, as: Self.mark)
+    let folders = Dictionary(grouping: rows, by: \.parent).values.sorted { $0[0].id < $1[0].id }
+    return try folders.reduce(callbacks) { try $0 + release($1) }
   }
 
-  /// Retries a node for which the app threw. Other nodes are handled separately.
+  /// Retries a node for which the app threw, with the others of its folder. Other nodes are handled separately.
   package func release(_ row: NodeRow) throws -> Int {
     guard Self.isShownOtherwise(row) else {
       try transaction.delegateFailures.forgetName(zone: row.zone, node: row.nodeID)
       return try giveWay(row)
     }
-    return try releaseAlone(row)
+    let rows = try nodes.quarantined(zone: leaves.zone, as: Self.mark)
+    return try release(rows.filter { $0.parent == row.parent })
   }
 
-  private func releaseAlone(_ row: NodeRow) throws -> Int {
+  /// - Parameter rows: All nodes of one folder that are shown under other names.
+  private func release(_ rows: [NodeRow]) throws -> Int {
     var callbacks = 0
-    try session.part(.name, of: row.zone, row.nodeID, in: transaction) {
-      callbacks = try giveBack(row)
-      try transaction.delegateFailures.forgetName(zone: row.zone, node: row.nodeID)
+    try session.part(.name, of: rows[0].zone, rows[0].nodeID, in: transaction) {
+      if let parent = try rows[0].parent.flatMap({ try nodes.node(id: $0) }) {
+        callbacks = try apply(try names(of: try claims(rows, below: parent), below: parent), below: parent)
+      }
+      for row in rows { try transaction.delegateFailures.forgetName(zone: row.zone, node: row.nodeID) }
     }
     return callbacks
   }
 
-  private func giveBack(_ row: NodeRow) throws -> Int {
-    guard let cloud = row.cloud, let parent = try row.parent.flatMap({ try nodes.node(id: $0) }),
-      parent.nodeID == cloud.parent, try transaction.operations.placements(ofNode: row.id).isEmpty,
-      try leaves.pendingLeaf(row.nodeID) == nil
-    else { return 0 }
-    let tag = try nodes.keys(of: parent).nameTag(folded: cloud.name)
-    guard try nodes.children(of: parent.id, tag: tag).allSatisfy({ $0.id == row.id }) else { return 0 }
-    let old = try places.path(row)
-    var row = row
-    row.quarantine = nil
-    try places.place(&row, under: parent, name: cloud.name)
-    return try places.announceMove(row, from: old)
+  /// A node with the name that its newest version has, which another one may have too.
+  private struct Claim {
+    let row: NodeRow
+    let name: [UInt8]
+    let leaf: LogNode
+  }
+
+  /// Returns the nodes to name, in the log's order. Nodes that wait for a record or an answer, or that are about to be moved,
+  /// keep the names that they have.
+  private func claims(_ rows: [NodeRow], below parent: NodeRow) throws -> [Claim] {
+    let store = InFlightStore(transaction: transaction)
+    let sending = Set(
+      try store.operations(zone: leaves.zone).compactMap(\.node) + store.rotations(zone: leaves.zone).map(\.node))
+    var claims = try rows.compactMap { try claim($0, below: parent, sending) }
+    let keys = try nodes.keys(of: parent)
+    for name in Set(claims.map(\.name)) {
+      let holders = try nodes.children(of: parent.id, tag: keys.nameTag(folded: name))
+      claims += try holders.compactMap { row in
+        guard !Self.isShownOtherwise(row), row.cloud?.name == name else { return nil }
+        return try claim(row, below: parent, sending)
+      }
+    }
+    return claims.sorted { isLater($1.leaf, than: $0.leaf) }
+  }
+
+  private func claim(_ row: NodeRow, below parent: NodeRow, _ sending: Set<Int64>) throws -> Claim? {
+    guard let cloud = row.cloud, cloud.parent == parent.nodeID, !sending.contains(row.id),
+      let leaf = try leaves.leaf(row.nodeID), leaf.record == cloud.recordHash, leaf.parent == cloud.parent,
+      try leaves.pendingLeaf(row.nodeID) == nil, try transaction.operations.placements(ofNode: row.id).isEmpty
+    else { return nil }
+    return Claim(row: row, name: cloud.name, leaf: leaf)
+  }
+
+  /// Returns the name that each node has from now on.
+  private func names(of claims: [Claim], below parent: NodeRow) throws -> [(row: NodeRow, name: [UInt8])] {
+    let keys = try nodes.keys(of: parent)
+    let named = Set(claims.map(\.row.id))
+    var taken: Set<[UInt8]> = []
+    func take(_ name: [UInt8]) throws -> Bool {
+      guard !taken.contains(name) else { return false }
+      let others = try nodes.children(of: parent.id, tag: keys.nameTag(folded: name)).filter { !named.contains($0.id) }
+      return others.isEmpty && taken.insert(name).inserted
+    }
+    let firsts = Set(try claims.filter { try take($0.name) }.map(\.row.id))
+    var numbers: [[UInt8]: AnyIterator<String>] = [:]
+    return try claims.map { claim in
+      if firsts.contains(claim.row.id) { return (claim.row, claim.name) }
+      // Of many nodes with one name, each continues where the one before has ended.
+      let next = numbers[claim.name] ?? Self.alternatives(to: claim.name)
+      numbers[claim.name] = next
+      return (claim.row, try Self.first(of: next, where: take))
+    }
+  }
+
+  private static func first(
+    of names: AnyIterator<String>, where isFree: ([UInt8]) throws -> Bool
+  ) throws -> [UInt8] {
+    while let name = names.next() {
+      let folded = try NameFolding.fold(name).utf8
+      if try isFree(folded) { return folded }
+    }
+    throw ZDCError(.corruptDatabase)
+  }
+
+  private static func alternatives(to name: [UInt8]) -> AnyIterator<String> {
+    AnyIterator(NameRules.alternatives(to: String(decoding: name, as: UTF8.self)).makeIterator())
+  }
+
+  /// Places the nodes, and then notifies the app, so that no call sees two nodes with one name.
+  private func apply(_ names: [(row: NodeRow, name: [UInt8])], below parent: NodeRow) throws -> Int {
+    var moved: [(row: NodeRow, old: ZDCTreesystemPath)] = []
+    for (before, name) in names {
+      let (wasMarked, isMarked) = (Self.isShownOtherwise(before), name != before.cloud?.name)
+      guard before.name != name || wasMarked != isMarked else { continue }
+      var row = before
+      row.quarantine = isMarked ? Self.mark : nil
+      let old = try places.path(before)
+      try places.place(&row, under: parent, name: name)
+      if !wasMarked { try tell(row) }
+      moved.append((row, old))
+    }
+    return try moved.reduce(0) { callbacks, node in
+      // The app may have changed it in an earlier call.
+      guard try nodes.node(id: node.row.id)?.name == node.row.name else { return callbacks }
+      return try callbacks + places.announceMove(node.row, from: node.old)
+    }
   }
 
   // MARK: Unreadable nodes
