@@ -43,7 +43,7 @@ extension TestServer {
     try read { db in try Int.fetchOne(db, sql: "SELECT COUNT(*) FROM commits") ?? 0 }
   }
 
-  private func read<T>(_ body: (Database) throws -> T) throws -> T {
+  func read<T>(_ body: (Database) throws -> T) throws -> T {
     var configuration = GRDB.Configuration()
     configuration.readonly = true
     configuration.busyMode = .timeout(5)

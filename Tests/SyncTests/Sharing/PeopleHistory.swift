@@ -112,6 +112,8 @@ struct PeopleHistory {
     }
     try await PeopleHistoryCheck(people: people.devicesByPerson, model: model).run()
     try await accessCheck().run()
+    let former = try FormerMemberCheck(world.server)
+    for devices in people.devicesByPerson { try former.run(try await devices[0].userKeys) }
     let messages = PeopleMessageCheck(people: people.devicesByPerson, model: model, early: early.texts)
     try await messages.run()
     for (person, devices) in people.devicesByPerson.enumerated() {

@@ -64,6 +64,8 @@ struct RemovalCheckTests {
       #expect(try await alice.syncManager.replaceOldKeys(forLocalUserID: try alice.localUserID) == 0)
       #expect(try await Self.oldKeys(alice, limit: 2).isEmpty)
       #expect(try await Self.check(people).isPassed)
+      // What Bob could read before opens with his keys and all of the server's data, and nothing else.
+      #expect(try FormerMemberCheck(world.server).run(try await people.bob.userKeys) == 4)
     }
   }
 
@@ -130,6 +132,8 @@ struct RemovalCheckTests {
       let found = try #require(check.readable.first)
       #expect(found.kind == (fault == .keptContentKey ? .content : .record) && found.cloudID == node.text)
       #expect(found.commitNumber == (try await rogue.homeObjects().commits.last?.fields.seq))
+      let keys = try await people.bob.userKeys
+      #expect(throws: TestFailure.self) { try FormerMemberCheck(world.server).run(keys) }
     }
   }
 
