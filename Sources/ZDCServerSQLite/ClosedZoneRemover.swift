@@ -53,9 +53,14 @@ struct ClosedZoneRemover {
   }
 
   private func children(of key: Int64, limit: Int) throws -> [Entry] {
-    try store.db.all("SELECT key, tag FROM node_names WHERE parent = ? LIMIT ?", .int(key), .int(Int64(limit))) { row in
-      Entry(key: row.int(0), name: (key, row.bytes(1)))
+    let found = try store.db.all(
+      """
+      SELECT c.key, c.tag, n.commit_key FROM node_names c LEFT JOIN nodes n ON n.id = c.key WHERE c.parent = ? LIMIT ?
+      """, .int(key), .int(Int64(limit))
+    ) { row in
+      (key: NodeKey(commit: row.int(2), node: row.int(0)), entry: Entry(key: row.int(0), name: (key, row.bytes(1))))
     }
+    return found.sorted { $0.key < $1.key }.map(\.entry)
   }
 
   private func remove(_ entry: Entry) throws {

@@ -48,6 +48,7 @@ struct NodeWriter {
     for node in removed { try removeName(of: node) }
     for put in puts where put.isLive && !put.keepsName { try put.replaced.map { try removeName(of: $0) } }
     try remove(removed)
+    try keepReplaced(puts)
     for (index, put) in puts.enumerated() {
       guard try commit.put(index) == ZoneOperation.Put(put.leaf) else { throw StoreError.damaged }
       if put.isLive { try write(put, index) } else { try replacer.keep(put) }
@@ -58,7 +59,7 @@ struct NodeWriter {
   private mutating func remove(_ nodes: [NodeRow]) throws {
     let removeID = try store.db.prepared("DELETE FROM node_ids WHERE tree = ? AND node = ?")
     let removeNode = try store.db.prepared("DELETE FROM nodes WHERE id = ?")
-    for node in nodes {
+    for node in nodes.sorted(by: isPutBefore) {
       try replacer.keepRecord(of: node)
       try replacer.keepContent(of: node)
       try removeID.run(.int(tree), .id(node.leaf.node))
@@ -68,11 +69,20 @@ struct NodeWriter {
     }
   }
 
-  private mutating func write(_ put: NodePut, _ index: Int) throws {
-    if let old = put.replaced {
-      try replacer.keepRecord(of: old)
-      if put.replacedBlob != nil { try replacer.keepContent(of: old) }
+  private func keepReplaced(_ puts: [NodePut]) throws {
+    let replaced = puts.filter(\.isLive).compactMap { put in
+      put.replaced.map { (row: $0, hasContent: put.replacedBlob != nil) }
     }
+    for (row, hasContent) in replaced.sorted(by: { isPutBefore($0.row, $1.row) }) {
+      try replacer.keepRecord(of: row)
+      if hasContent { try replacer.keepContent(of: row) }
+    }
+  }
+
+  /// Whether the first one's commit is the earlier one. In this order, each commit is read once, however many there are.
+  private func isPutBefore(_ a: NodeRow, _ b: NodeRow) -> Bool { a.leaf.putSeq < b.leaf.putSeq }
+
+  private mutating func write(_ put: NodePut, _ index: Int) throws {
     let record = CompactRecord(put.record.bytes, context: try commit.context(index))
     let isCommits = put.record.dataReceivedMs == commit.receivedMs
     let values: [SQLValue] = [

@@ -21,7 +21,10 @@ extension SQLiteTransaction {
       replacedMs: row.isNull(10) ? nil : row.unsigned(10))
   }
 
-  func blobs(_ keys: [Int64]) throws -> [BlobRow] { try keys.compactMap(blob) }
+  func blobs(_ keys: [Int64]) throws -> [BlobRow] {
+    let small = try nodeKeys(keys.filter { $0 < 0 }.map(-)).map { -$0.node }
+    return try (small + keys.filter { $0 > 0 }).compactMap(blob)
+  }
 
   func blob(_ key: Int64) throws -> BlobRow? {
     if key < 0 { return try liveNode(-key).flatMap(smallContent) }
@@ -64,7 +67,7 @@ extension SQLiteTransaction {
       WHERE b.content IS NOT NULL AND b.replaced_ms IS NOT NULL AND b.blob_id = ?3 AND b.node = ?2 AND z.tree = ?1
       """)
     var contents: [ContentName: BlobRow] = [:]
-    for name in names {
+    for name in try inOrderOfCommits(names, of: \.node, tree: tree) {
       contents[name] =
         try liveContent(name, in: tree) ?? kept.first(.int(tree), .id(name.node), .id(name.blob), row: blobRow)
     }

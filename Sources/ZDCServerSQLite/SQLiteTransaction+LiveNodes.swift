@@ -7,6 +7,8 @@ extension SQLiteTransaction {
   private static let liveColumns = "n.id, n.commit_key, n.put, n.data_received_ms, n.blob, n.record"
 
   private static let byKey = "SELECT \(liveColumns) FROM nodes n WHERE n.id = ?"
+  private static let keyByID =
+    "SELECT n.commit_key, n.id FROM node_ids i JOIN nodes n ON n.id = i.key WHERE i.tree = ? AND i.node = ?"
   private static let byID = """
     SELECT \(liveColumns) FROM node_ids i JOIN nodes n ON n.id = i.key WHERE i.tree = ? AND i.node = ?
     """
@@ -22,15 +24,36 @@ extension SQLiteTransaction {
 
   func liveNode(_ key: Int64) throws -> LiveNode? { try db.first(Self.byKey, .int(key), row: liveNode) }
 
+  func liveNode(_ key: NodeKey) throws -> LiveNode {
+    guard let node = try liveNode(key.node) else { throw StoreError.damaged }
+    return node
+  }
+
   func liveNode(_ id: NodeID, tree: Int64) throws -> LiveNode? {
     try db.first(Self.byID, .int(tree), .id(id), row: liveNode)
   }
 
-  /// A node, and the commit that put it.
-  struct NodeKey {
-    var commit: Int64
-    var node: Int64
+  /// Returns the keys of those that are live, in the order of their commits.
+  func nodeKeys(_ ids: [NodeID], tree: Int64) throws -> [NodeKey] {
+    let key = try db.prepared(Self.keyByID)
+    return try ids.compactMap { try key.first(.int(tree), .id($0), row: nodeKey) }.sorted()
   }
+
+  /// Returns those of live nodes, in the order of their commits.
+  func nodeKeys(_ keys: [Int64]) throws -> [NodeKey] {
+    let key = try db.prepared("SELECT commit_key, id FROM nodes WHERE id = ?")
+    return try keys.compactMap { try key.first(.int($0), row: nodeKey) }.sorted()
+  }
+
+  /// Returns the names in the order of the commits that put their nodes.
+  func inOrderOfCommits<Name>(_ names: [Name], of node: (Name) -> NodeID, tree: Int64) throws -> [Name] {
+    guard names.count > 1 else { return names }
+    let key = try db.prepared(Self.keyByID)
+    let keys = try names.map { try key.first(.int(tree), .id(node($0)), row: nodeKey) ?? NodeKey(commit: 0, node: 0) }
+    return zip(keys, names).sorted { $0.0 < $1.0 }.map(\.1)
+  }
+
+  private func nodeKey(_ row: SQLRow) -> NodeKey { NodeKey(commit: row.int(0), node: row.int(1)) }
 
   /// Returns the nodes below this one, at most `limit`.
   func childKeys(of parent: NodeID, tree: Int64, limit: Int) throws -> [NodeKey] {
@@ -38,8 +61,7 @@ extension SQLiteTransaction {
       """
       SELECT n.commit_key, n.id FROM node_ids i CROSS JOIN node_names c CROSS JOIN nodes n
       WHERE i.tree = ? AND i.node = ? AND c.parent = i.key AND n.id = c.key LIMIT ?
-      """, .int(tree), .id(parent), .int(Int64(limit))
-    ) { NodeKey(commit: $0.int(0), node: $0.int(1)) }
+      """, .int(tree), .id(parent), .int(Int64(limit)), row: nodeKey)
   }
 
   func holder(of name: NodeName, tree: Int64) throws -> LiveNode? {
@@ -89,6 +111,17 @@ extension SQLiteTransaction {
     commitCache.insert(commit, key: key)
     return commit
   }
+}
+
+/// A live node, and the commit that put it.
+///
+/// Many nodes are read in the order of their keys, not of their names, which is random: each commit is then read once,
+/// however many there are.
+struct NodeKey: Comparable {
+  var commit: Int64
+  var node: Int64
+
+  static func < (a: NodeKey, b: NodeKey) -> Bool { (a.commit, a.node) < (b.commit, b.node) }
 }
 
 /// The commits that a transaction has read, as long as they need little memory.

@@ -27,22 +27,29 @@ extension SQLiteTransaction {
 
   func nodes(_ ids: [NodeID], in zone: ZoneKey) throws -> [NodeRow] {
     let tree = try tree(of: zone)
-    var asked: Set<NodeID> = []
+    // For each node, one of those that were asked for: itself, or one below it.
+    var asked = Dictionary(ids.map { ($0, $0) }) { first, _ in first }
     var found: [NodeRow] = []
-    for id in ids {
-      var next = id
-      while asked.insert(next).inserted, let node = try liveNode(next, tree: tree) {
-        let row = try node.row(in: zone)
-        found.append(row)
-        guard row.leaf.parent == .zero else {
-          next = row.leaf.parent
-          continue
+    var level = Array(asked.keys)
+    while !level.isEmpty {
+      let rows = try nodeKeys(level, tree: tree).map { try liveNode($0).row(in: zone) }
+      found += rows
+      level = []
+      for leaf in rows.map(\.leaf) {
+        if leaf.parent == .zero {
+          try checkRoot(leaf.node, of: zone, tree: tree, asked: asked[leaf.node] ?? leaf.node)
+        } else if asked[leaf.parent] == nil {
+          asked[leaf.parent] = asked[leaf.node]
+          level.append(leaf.parent)
         }
-        let root = try zoneKey(ofRoot: next, tree: tree)
-        guard root == zone else { throw try foreign(id, of: root) }
       }
     }
     return found
+  }
+
+  private func checkRoot(_ root: NodeID, of zone: ZoneKey, tree: Int64, asked node: NodeID) throws {
+    let found = try zoneKey(ofRoot: root, tree: tree)
+    guard found == zone else { throw try foreign(node, of: found) }
   }
 
   private func foreign(_ node: NodeID, of zone: ZoneKey?) throws -> any Error {
@@ -57,12 +64,7 @@ extension SQLiteTransaction {
     for parent in parents where keys.count < limit {
       keys += try childKeys(of: parent, tree: tree, limit: limit - keys.count)
     }
-    // Not in the order of names, which is random: each commit is then read once, however many there are.
-    keys.sort { ($0.commit, $0.node) < ($1.commit, $1.node) }
-    return try keys.map { key in
-      guard let node = try liveNode(key.node) else { throw StoreError.damaged }
-      return try node.row(in: zone)
-    }
+    return try keys.sorted().map { try liveNode($0).row(in: zone) }
   }
 
   func holders(of names: [NodeName], in zone: ZoneKey) throws -> [NodeName: NodeID] {
@@ -79,7 +81,7 @@ extension SQLiteTransaction {
 extension SQLiteTransaction {
   func records(_ keys: [Int64]) throws -> [Int64: StoredRecord] {
     var records: [Int64: StoredRecord] = [:]
-    for key in keys { records[key] = try liveNode(key)?.storedRecord() }
+    for key in try nodeKeys(keys) { records[key.node] = try liveNode(key).storedRecord() }
     return records
   }
 
@@ -87,7 +89,7 @@ extension SQLiteTransaction {
     _ names: [RecordName], in zone: ZoneKey
   ) throws -> [RecordName: Result<StoredRecord, RecordDamaged>] {
     let tree = try tree(of: zone)
-    return try names.reduce(into: [:]) { records, name in
+    return try inOrderOfCommits(names, of: \.node, tree: tree).reduce(into: [:]) { records, name in
       do {
         records[name] = try record(name, in: zone, tree: tree).map { .success($0) }
       } catch let damage as RecordDamaged {

@@ -31,23 +31,63 @@ import ZDCProtocol
     }
   }
 
+  /// What reads many nodes.
+  enum Reading: CaseIterable {
+    case children, nodes, records, contents, blobs, removal, end
+
+    /// - Parameter rows: the nodes, ordered so that each one's commit is another than that of the one before.
+    fileprivate func run(_ tx: SQLiteTransaction, _ rows: [NodeRow], in zone: ZoneID) throws {
+      let (key, leaves) = (ZoneKey(1), rows.map(\.leaf))
+      switch self {
+      case .children: #expect(try tx.children(of: [zone.root], in: key, limit: .max).count == rows.count)
+      case .nodes: #expect(try tx.nodes(leaves.map(\.node), in: key).count == rows.count)
+      case .records:
+        let names = leaves.map { RecordName(node: $0.node, hash: $0.record) }
+        #expect(try tx.records(names, in: key).count == rows.count)
+      case .contents:
+        #expect(try tx.contents(leaves.map { ContentName(node: $0.node, blob: .random()) }, in: zone.tree).isEmpty)
+      case .blobs: #expect(try tx.blobs(rows.map { -$0.record }).isEmpty)
+      case .removal:
+        var writer = try NodeWriter(tx, commit: BranchWorkTests.puts([], seq: 50, zone), key: 51, replacedIn: nil)
+        try writer.write([], removing: rows, splitOff: nil)
+      case .end:
+        let isMore = try tx.removeClosedNodes(limit: .max)
+        #expect(!isMore)
+      }
+    }
+  }
+
   /// - A folder with 5,000 children, put by 50 commits in turn, and room for one commit in memory
   /// => each commit is read once
-  @Test func aCommitIsReadOnce_howeverManyThereAre() throws {
-    let top = NodeID.random()
+  @Test(arguments: Reading.allCases) func aCommitIsReadOnce_howeverManyThereAre(_ reading: Reading) throws {
+    let zone = ZoneID(tree: .random(), root: .random())
     try DatabaseQueue().writeWithoutTransaction { db in
       try Schema.migrate(db, from: 0)
-      try fill(db, below: top, commits: 50)
+      try fill(db, below: zone.root, commits: 50)
+      try db.execute(
+        sql: """
+          DELETE FROM node_names WHERE parent <> 6000;
+          UPDATE zones SET root = ?, closed_ms = 1; INSERT INTO closing(zone) VALUES (1);
+          INSERT INTO trees(id, tree_id, owner, trunk, app) VALUES (1, ?, 1, 1, 'a')
+          """, arguments: [Data(zone.root.bytes), Data(zone.tree.bytes)])
+      let rows = try SQLiteTransaction(db).children(of: [zone.root], in: ZoneKey(1), limit: .max)
       let transaction = SQLiteTransaction(db)
       transaction.commitCache.limit = 1
       let reads = Mutex(0)
       db.trace { event in
         if event.description.contains("FROM commits") { reads.withLock { $0 += 1 } }
       }
-      let children = try transaction.children(of: [top], in: ZoneKey(1), limit: .max)
+      try reading.run(transaction, rows.sorted { $0.record < $1.record }, in: zone)
       db.trace(nil)
-      #expect((children.count, reads.withLock { $0 }) == (5_000, 50))
+      #expect((rows.count, reads.withLock { $0 }) == (5_000, 50))
     }
+  }
+
+  private static func puts(_ operations: [ZoneOperation], seq: Int, _ zone: ZoneID) throws -> CommitPuts {
+    let commit = ZoneCommit.Fields(
+      zone: zone, seq: UInt64(seq), prev: .zero, aclHash: .zero, writer: .random(), writerGen: 1, timeMs: 0,
+      operations: operations)
+    return try CommitPuts(zone: ZoneKey(1), receivedMs: 0, bytes: commit.unsignedBytes)
   }
 
   private func fill(_ db: Database, below top: NodeID, commits: Int = 1) throws {
@@ -63,12 +103,10 @@ import ZDCProtocol
     }
     for number in 0..<commits {
       let own = stride(from: number, to: puts.count, by: commits).map { ZoneOperation.put(puts[$0]) }
-      let commit = ZoneCommit.Fields(
-        zone: ZoneID(tree: .random(), root: top), seq: 0, prev: .zero, aclHash: .zero, writer: .random(), writerGen: 1,
-        timeMs: 0, operations: own)
+      let commit = try Self.puts(own, seq: number, ZoneID(tree: .random(), root: top))
       try db.execute(
         sql: "INSERT INTO commits(feed_position, zone, seq, hash, received_ms, bytes) VALUES (?, 1, ?, x'', 0, ?)",
-        arguments: [number + 1, number, Data(commit.unsignedBytes)])
+        arguments: [number + 1, number, Data(commit.bytes)])
     }
     try db.execute(sql: "INSERT INTO node_ids(tree, node, key) VALUES (1, ?, 6000)", arguments: [Data(top.bytes)])
     for (index, put) in puts.enumerated() {
