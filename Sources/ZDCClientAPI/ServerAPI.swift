@@ -46,9 +46,11 @@ package struct ServerAPI: Sendable {
   // MARK: Requests with a session
 
   package func answer(
-    to request: TransportRequest, limit: Int, accepting: Int? = nil
+    to request: TransportRequest, limit: Int, accepting: Int? = nil, begun: @Sendable () async -> Void = {}
   ) async throws -> ServerConnection.Answer {
-    try await withSession(request) { try await connection.answer(to: $0, limit: limit, accepting: accepting) }
+    try await withSession(request) {
+      try await connection.answer(to: $0, limit: limit, accepting: accepting, begun: begun)
+    }
   }
 
   package func open(_ request: TransportRequest) async throws -> TransportResponse {
@@ -126,13 +128,16 @@ extension ServerAPI {
   /// Downloads the commits of several zones after what the caller has of each, as ``commitPage(_:after:withRecords:)``
   /// does for one. Maximum ``Limits/zonesPerRequest`` zones. Access lists may come as edits of the list before.
   ///
+  /// - Parameter begun: Called when the answer begins to arrive.
   /// - Returns: answers for the first of the zones, at least for one. Ask again for the others.
-  package func commitPages(_ positions: [ZonePosition], withRecords: Bool) async throws -> [ZonePage] {
+  package func commitPages(
+    _ positions: [ZonePosition], withRecords: Bool, begun: @Sendable () async -> Void = {}
+  ) async throws -> [ZonePage] {
     var request = TransportRequest.bytes(.post, Routes.zonePages, ZonePosition.bytes(of: positions))
     request.path += withRecords ? "?records=1&edits=1" : "?edits=1"
     let pages: [ZonePage]
     do {
-      pages = try ZonePage.all(try await answer(to: request, limit: Self.bundleBytes).body)
+      pages = try ZonePage.all(try await answer(to: request, limit: Self.bundleBytes, begun: begun).body)
     } catch is ZDCSecurityError { throw TransportError(.badAnswer, origin: connection.origin) }
     guard pages.map(\.zone) == positions.prefix(pages.count).map(\.zone), !pages.isEmpty || positions.isEmpty else {
       throw TransportError(.badAnswer, origin: connection.origin)

@@ -28,10 +28,15 @@ package struct ServerConnection: Sendable {
 
   /// Sends a request and reads the whole answer.
   ///
-  /// - Parameter accepting: A status other than 2xx that is also an answer to this request.
+  /// - Parameters:
+  ///   - accepting: A status other than 2xx that is also an answer to this request.
+  ///   - begun: Called when the answer begins to arrive.
   /// - Throws: `ZDCServerError`, ``ZDCTransportError``, `CancellationError`.
-  package func answer(to request: TransportRequest, limit: Int, accepting: Int? = nil) async throws -> Answer {
+  package func answer(
+    to request: TransportRequest, limit: Int, accepting: Int? = nil, begun: @Sendable () async -> Void = {}
+  ) async throws -> Answer {
     let response = try await open(request, accepting: accepting)
+    await begun()
     let expected = response.headers["content-length"].flatMap(Int.init) ?? 0
     let body = try await response.body.collect(upTo: limit, expected: max(0, expected))
     return Answer(status: response.status, headers: response.headers, body: body)

@@ -83,6 +83,9 @@ import ZeroDarkCloudTesting
       let a = try await world.device("A")
       let b = try await world.device("B")
       try await Self.prepare(a, b)
+      // The requests are late on another clock.
+      b.engineClock = ManualClock().engineClock
+      try await b.relaunch()
       _ = b.recorder.take()
       b.network.resetCounts()
       b.network.fail(.delay(.seconds(1)), "POST", Routes.zonePages, times: 1_000)
@@ -142,6 +145,37 @@ import ZeroDarkCloudTesting
       #expect(bob.network.count("GET", Routes.zoneCommits) == 1)
       world.clock.advance(by: .seconds(1))
       while newNodes(bob) < 6 { await Task.yield() }
+      if inBackground { work.cancel() }
+      await work.value
+    }
+  }
+
+  /// - Alice changes six branches that she shares with Bob; the answer with their pages is withheld
+  /// => Bob requests each alone, and has all changes
+  @Test("a late answer about many zones delays none of them", arguments: [false, true])
+  func lateAnswer(inBackground: Bool) async throws {
+    try await TestWorld.run { world in
+      let people = try await ListChangeTests.People(world)
+      let bob = people.bob
+      let time = ManualClock()
+      bob.engineClock = time.engineClock
+      try await bob.relaunch()
+      let folders = (0..<6).map { "/f\($0)" }
+      try await Self.share(folders, of: people.alice, with: bob)
+      for folder in folders { try await people.alice.create(folder + "/new") }
+      try await people.alice.sync()
+      _ = bob.recorder.take()
+      bob.network.resetCounts()
+      bob.network.fail(.delay(.seconds(3_600)), "POST", Routes.zonePages)
+      let work =
+        try inBackground
+        ? bob.runInBackground() : Task { _ = await #expect(throws: Never.self) { try await bob.pull() } }
+      while !bob.network.hasStruck { await Task.yield() }
+      while newNodes(bob) < 6 {
+        time.advance(by: .seconds(1))
+        await Task.yield()
+      }
+      #expect(bob.network.count("POST", Routes.zonePages) == 1 && bob.network.count("GET", Routes.zoneCommits) >= 6)
       if inBackground { work.cancel() }
       await work.value
     }

@@ -5,12 +5,19 @@ internal import ZDCSupport
 
 /// Fetches the newest pages of many zones, up to ``Limits/zonesPerRequest`` with one request, when the first of them is
 /// pulled.
+///
+/// If the answer to such a request does not begin soon, its zones are requested alone: the server may be slow with one of
+/// them.
 package actor RoundPages {
+  private static let patience = Duration.seconds(5)
+
   private let session: SyncSession
   /// Zones that were not requested yet.
   private var rest: [Int64]
   private var pages: [Int64: CommitPage] = [:]
   private let requests = SharedWork<Int, Void>()
+  /// Whether the answer to the current request is arriving.
+  private var hasBegun = false
 
   package init(session: SyncSession, zones: [Int64]) {
     self.session = session
@@ -19,7 +26,8 @@ package actor RoundPages {
 
   /// Returns the zone's page. Each page is returned once.
   ///
-  /// - Returns: Nil if the zone must be requested alone: at its first pull, or if the server does not show it.
+  /// - Returns: Nil if the zone must be requested alone: at its first pull, if the server does not show it, or if its
+  ///   answer is late.
   /// - Throws: `ZDCServerError`, `ZDCTransportError`, `CancellationError`.
   package func page(of zone: Int64) async throws -> CommitPage? {
     while pages[zone] == nil, rest.contains(zone) {
@@ -38,11 +46,31 @@ package actor RoundPages {
     guard !wanted.isEmpty else { return }
     let positions = wanted.map { ZonePosition(zone: $0.zone, after: $0.head?.seq) }
     do {
-      take(try await session.api.commitPages(positions, withRecords: true), of: wanted)
+      if let answers = try await answers(to: positions) { return take(answers, of: wanted) }
+      rest.removeAll { rows[$0] != nil }
     } catch let error as TransportError where error.code == .badAnswer {
       rest = []
     }
   }
+
+  /// - Returns: Nil if the answer did not begin in time.
+  private func answers(to positions: [ZonePosition]) async throws -> [ZonePage]? {
+    hasBegun = false
+    return try await withThrowingTaskGroup(of: [ZonePage]?.self) { [session] group in
+      defer { group.cancelAll() }
+      group.addTask {
+        try await session.api.commitPages(positions, withRecords: true) { await self.begin() }
+      }
+      group.addTask {
+        try await session.time.sleep(Self.patience)
+        return nil
+      }
+      if let answers = try await group.next() ?? nil { return answers }
+      return hasBegun ? try await group.next() ?? nil : nil
+    }
+  }
+
+  private func begin() { hasBegun = true }
 
   /// - Parameter answers: The answers for the first zones. There was no room for the others.
   private func take(_ answers: [ZonePage], of zones: [ZoneRow]) {
