@@ -153,6 +153,11 @@ enum PostgresSchema {
     CREATE UNIQUE INDEX uploads_by_id ON blobs(blob_id) WHERE state < 2
     """,
     "ALTER TABLE device_links ADD COLUMN nonce bytea",
+    """
+    -- An account whose data was removed has no keyring. It would stay in the index for good.
+    DROP INDEX closed_users;
+    CREATE INDEX closed_users ON users(closed_ms) WHERE closed_ms IS NOT NULL AND keyring IS NOT NULL
+    """,
   ]
 }
 

@@ -92,6 +92,11 @@ enum Schema {
     CREATE TABLE handles(handle BLOB PRIMARY KEY, user INTEGER NOT NULL, released_ms INTEGER) WITHOUT ROWID;
     CREATE INDEX handles_of_user ON handles(user);
     """,
+    """
+    -- An account whose data was removed has no keyring. It would stay in the index for good.
+    DROP INDEX closed_users;
+    CREATE INDEX closed_users ON users(closed_ms) WHERE closed_ms IS NOT NULL AND keyring IS NOT NULL;
+    """,
   ]
 
   private static let sqlSteps = [

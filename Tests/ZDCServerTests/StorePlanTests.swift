@@ -233,6 +233,27 @@ import ZDCProtocol
     try server.remove(url)
   }
 
+  /// - So many accounts were closed, and their data removed
+  /// => upkeep does not look at them again
+  @Test func removedAccountsOfPostgreSQLAreNotReadAgain() async throws {
+    let server = try TestPostgres.shared()
+    let url = try server.newDatabase()
+    let store = try PostgresStore(url: url, connections: 1)
+    _ = try await World(store)
+    let db = try PostgresConnection(url)
+    try db.run("UPDATE users SET closed_ms = 1, keyring = NULL")
+    #expect(try Self.fill(db).contains("users"))
+    let read = try await Self.pagesRead(store) {
+      let isMore = try await store.write([.upkeep]) {
+        try $0.removeClosedAccounts(closedBefore: 1 << 40, limit: 100).isMore
+      }
+      #expect(!isMore)
+    }
+    #expect(read.allSatisfy { $0.value < Self.pages }, "\(read)")
+    try await store.close()
+    try server.remove(url)
+  }
+
   /// Returns commits that put three nodes with content, edit them and delete them.
   private static func commits(_ world: inout World) throws -> [(name: String, body: [UInt8])] {
     let contents = (0..<3).map { _ in TestZone.Content() }
@@ -324,6 +345,23 @@ import ZDCProtocol
         }
         #expect(scans == [], "\(operation.name)")
       }
+    }
+  }
+
+  @Test func removedAccountsOfSQLiteAreNotReadAgain() async throws {
+    try await StoreContractTests.withStore(StoreContractTests.stores[0]) { store in
+      let steps = try await store.write([]) { tx in
+        let db = try #require(tx as? SQLiteTransaction).db
+        try db.execute(
+          sql: """
+            WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 1000)
+            INSERT INTO users(
+              user_id, lookup_id, login_key, genesis, link_seq, link_head, sign_gen, enc_gen, created_ms, closed_ms)
+            SELECT randomblob(32), randomblob(16), x'', x'', 0, x'', 1, 1, 1, n FROM n
+            """)
+        return try SQLiteWork.counted(db) { try tx.removeClosedAccounts(closedBefore: 1 << 40, limit: 100) }.steps
+      }
+      #expect(steps < 500)
     }
   }
 
