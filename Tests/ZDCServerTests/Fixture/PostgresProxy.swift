@@ -30,6 +30,9 @@ final class PostgresProxy: Sendable {
   /// Returns how many statements that begin with this text have passed.
   func count(of beginning: String) -> Int { plan.passed.withLock { $0.count { $0.hasPrefix(beginning) } } }
 
+  /// Returns what libpq sent for each write that has begun its COMMIT, by round trips: a list of statements for each.
+  var writes: [[[String]]] { plan.writes.withLock { $0 } }
+
   /// Whether the fault that was asked for has happened.
   var hasBroken: Bool { plan.next.withLock { $0 == nil } }
 
@@ -70,6 +73,7 @@ final class PostgresProxy: Sendable {
   fileprivate final class Plan: Sendable {
     let next = Mutex<Fault?>(nil)
     let passed = Mutex<[String]>([])
+    let writes = Mutex<[[[String]]]>([])
   }
 
   /// What becomes of bytes that arrive at one side.
@@ -109,8 +113,9 @@ private final class Link: Sendable {
     var sent = ByteBuffer()
     var hasStarted = false
     var statements: [String: String] = [:]
-    /// The statements of the open transaction.
+    /// The statements of the open transaction, and the same by round trips.
     var transaction: [String] = []
+    var trips: [[String]] = [[]]
     var isLosing = false
     var lost: [UInt8] = []
   }
@@ -125,8 +130,10 @@ private final class Link: Sendable {
       state.sent.writeImmutableBuffer(bytes)
       var step = PostgresProxy.Step.pass
       while let sql = Self.nextStatement(&state) {
-        if sql.hasPrefix("BEGIN") { state.transaction = [] }
+        if sql.hasPrefix("BEGIN") { (state.transaction, state.trips) = ([], [[]]) }
         state.transaction.append(sql)
+        state.trips[state.trips.count - 1].append(sql)
+        if sql == "COMMIT", isWrite(state.transaction) { plan.writes.withLock { $0.append(state.trips) } }
         plan.passed.withLock { $0.append(sql) }
         guard sql == "COMMIT", isWrite(state.transaction), let fault = plan.next.withLock({ $0.take() }) else {
           continue
@@ -159,6 +166,8 @@ private final class Link: Sendable {
       case UInt8(ascii: "B"):
         _ = message.body.readNullTerminatedString()
         return state.statements[message.body.readNullTerminatedString() ?? ""] ?? ""
+      // The end of what one round trip sends.
+      case UInt8(ascii: "S"): state.trips.append([])
       default: break
       }
     }
