@@ -60,20 +60,24 @@ package struct UserKeys: Sendable {
     self.accessKey = accessKey
   }
 
-  /// Returns the generation below which the user's sign keys are compromised, and must still be retired in a zone of the
-  /// user's own trees. Nil if the zone needs no retirement, or this device cannot sign it.
+  /// Returns the generation below which the user's sign keys are compromised, and must still be retired in a zone of which
+  /// the user is the owner or a member. Nil if the zone needs no retirement, or this device cannot sign it.
   ///
   /// Only the chain and the log decide: any device of the user retires the keys, also in zones that it learns of later.
   package func retirement(in head: ZoneHead) -> UInt32? {
-    let trusted = identity.trustedSignGen
-    guard canSign, !head.isClosed, head.acl.fields.owner == userID, trusted > max(1, head.retiredBelow[userID] ?? 1)
+    let (trusted, list) = (identity.trustedSignGen, head.acl.fields)
+    guard canSign, !head.isClosed, list.owner == userID || list.entry(for: userID) != nil,
+      trusted > max(1, head.retiredBelow[userID] ?? 1)
     else { return nil }
     return trusted
   }
 
   /// Returns the zones in which compromised keys of the user must still be retired.
   package func retirements(in zones: [ZoneRow]) -> [ZoneRow] {
-    zones.filter { zone in zone.frozen == nil && zone.head.map { retirement(in: $0) != nil } ?? false }
+    zones.filter { zone in
+      guard zone.frozen == nil, zone.ownerAccount == .open, let head = zone.head else { return false }
+      return retirement(in: head) != nil
+    }
   }
 
   /// Whether the user has ever declared a sign key compromised.

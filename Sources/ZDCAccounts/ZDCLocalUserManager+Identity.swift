@@ -40,7 +40,8 @@ extension ZDCLocalUserManager {
   ///   - localUserID: The ID of the local user.
   ///   - areCompromised: Whether others may have the old keys. Other users then distrust them, the sessions of the
   ///     account's other devices end, and an operation that retires the old keys is queued in each zone of the
-  ///     account's trees on this device. Each of these zones also gets a fresh key, as after the removal of a member.
+  ///     account's trees on this device, and of other users' trees in which the account is a member. Each of these
+  ///     zones also gets a fresh key, as after the removal of a member.
   ///     A device that has the account's words can log in again: change them too, with ``changeAccessWords(for:)``.
   /// - Throws: ``ZDCError`` with `localUserNotFound`; `ZDCServerError` with `accountClosed`; `ZDCSecurityError` with
   ///   `accessKeyChanged` if another device has changed the words, or if the server's answers do not verify;

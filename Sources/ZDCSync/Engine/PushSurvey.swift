@@ -24,7 +24,7 @@ struct PushSurvey: Sendable {
     takeOver = try OutgoingMessageStore(transaction).next(localUser: localUser, tree: tree)
   }
 
-  /// Returns the user's own zones of the tree in which compromised keys are not retired yet.
+  /// Returns the zones of the tree in which compromised keys are not retired yet.
   private static func zonesToRetireKeys(_ session: SyncSession, _ transaction: ZDCReadTransaction) throws -> [Int64] {
     let keys = session.keys
     guard keys.hasCompromisedKeys else { return [] }

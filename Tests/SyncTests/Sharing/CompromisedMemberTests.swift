@@ -59,6 +59,33 @@ struct CompromisedMemberTests {
     }
   }
 
+  /// - Bob declares the own keys compromised; he may write in Alice's tree, may only read it, or was removed in the meantime
+  /// => his device retires the old keys there, with one commit, on all devices; that of a former member sends nothing
+  @Test(arguments: ["rw", "r", nil])
+  func aMembersCompromisedKeys_areRetiredInTheTreeOfAnother(letters: String?) async throws {
+    try await TestWorld.run { world in
+      let people = try await Self.people(world)
+      let (alice, bob, carol) = (people.alice, people.bob, people.carol)
+      if letters == "r" { try await alice.share(with: bob, "r") }
+      if letters == nil { try await alice.unshare(with: bob) }
+      try await alice.sync()
+      try await Self.rotateKeys(bob, areCompromised: true)
+      for _ in 0..<2 {
+        world.clock.advance(by: .seconds(601))
+        try await world.settle(bob, alice, carol)
+      }
+      let (user, home) = (try bob.userID, try await people.home())
+      for device in letters == nil ? [alice, carol] : [alice, carol, bob] {
+        let zones = try await device.database.read { try $0.zones.zones(localUser: 1) }
+        let head = try #require(zones.first { $0.zone == home.zone }?.head)
+        #expect(head.retiredBelow[user] == (letters == nil ? nil : 2), "\(device.name)")
+      }
+      let count = home.commits.count { $0.fields.operations.contains(.retireKey(user: user, gen: 2)) }
+      #expect(count == (letters == nil ? 0 : 1))
+      #expect(try await bob.retirementCount() == 0)
+    }
+  }
+
   /// - Bob declares the own keys compromised while no device of Alice is connected; a new one logs in
   /// => it replaces the key of her tree when it has read the root
   @Test func aNewDevice_replacesACompromisedKey() async throws {
