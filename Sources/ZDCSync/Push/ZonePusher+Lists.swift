@@ -16,7 +16,7 @@ extension ZonePusher {
     var staged = try await stage(wanted, choice, keys)
     // A zone that was split off in this push has a root that was not read yet.
     if case .unread? = staged {
-      await sender.note(try await ZonePuller(session: session, zone: zone).pull().refusal)
+      try await readRoot(wanted)
       staged = try await stage(wanted, choice, keys)
     }
     switch staged {
@@ -25,6 +25,15 @@ extension ZonePusher {
     // Other operations of the queue may go out now.
     case .nothing?: return ZDCPushSummary(triesAgain: wanted.hasSettled || !unknown.isEmpty)
     case .request(let request)?: return try await sender.send(request, isNew: true)
+    }
+  }
+
+  private func readRoot(_ wanted: WantedList) async throws {
+    do {
+      await sender.note(try await ZonePuller(session: session, zone: zone).pull().refusal)
+    } catch {
+      _ = try await waitForRoot(wanted)
+      throw error
     }
   }
 

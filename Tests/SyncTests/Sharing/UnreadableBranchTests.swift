@@ -164,7 +164,7 @@ struct UnreadableBranchTests {
     }
   }
 
-  /// - Alice removes a member, and the newest version of the root has not been read yet
+  /// - Alice removes a member, and the newest version of the root has not been read yet, because the server fails to send it
   /// => the removal waits, and the rest of the queue is sent
   @Test func aRemovalThatHasToWait_holdsUpNothing() async throws {
     try await TestWorld.run { world in
@@ -176,7 +176,10 @@ struct UnreadableBranchTests {
         let zone = try #require(try transaction.zones.zone(localUser: 1, stage.branch))
         try transaction.leaves(zone: zone.id).set(.pending, zone.zone.root)
       }
-      for _ in 0..<3 { try await alice.push() }
+      alice.network.fail(.answer(status: 500, code: "internal"), "POST", Routes.records, times: 100)
+      await #expect(throws: (any Error).self) { try await alice.push() }
+      for _ in 0..<2 { try await alice.push() }
+      alice.network.restoreNetwork()
       #expect(try await alice.queue().split(separator: "\n").count == 1)
       #expect(try await alice.queue().contains("changeList"))
       world.clock.advance(by: .seconds(600))
