@@ -321,4 +321,64 @@ struct RotationTests {
       #expect(try await c.tree(versions: false) == "/first  \"1\"\n/fourth  \"4\"")
     }
   }
+
+  private static func keptGenerations(_ device: TestDevice) async throws -> [UInt32] {
+    let home = ZoneID(trunkOf: .derive(owner: try device.userID, trunk: .home, appTreeID: TestDevice.treeID))
+    let zone = try await device.database.read { try $0.zones.zone(localUser: 1, home) }
+    let list = try #require(zone?.head).acl.fields
+    return try KeyHistory(of: list, key: try #require(zone?.key)).entries.map(\.keyGen)
+  }
+
+  /// - the key is replaced 512 times, and a node of each generation keeps that one in use
+  /// => a member who was offline all the time and a new device read everything at once
+  /// - the member is removed
+  /// => the removal waits, with its reason, until the nodes have new keys
+  @Test("K-5: a list has room for 512 old generations, and a removal beyond them waits for new keys")
+  func asManyOldGenerationsAsAListHolds() async throws {
+    try await TestWorld.run { world in
+      let people = try await ListChangeTests.People(world)
+      let (alice, bob) = (people.alice, people.bob)
+      try await alice.create("/0")
+      try await alice.share(with: bob)
+      try await alice.sync()
+      try await bob.accept(alice)
+      for number in 1...Limits.oldKeyGenerations {
+        try await Self.queueRotation(alice)
+        try await alice.create("/\(number)")
+        for _ in 0..<2 { try await alice.push() }
+      }
+      let fresh = try await world.device("fresh")
+      for device in [fresh, bob] { try await Self.expectOnePull(device) }
+      #expect(try await Self.keptGenerations(fresh) == Array(1...UInt32(Limits.oldKeyGenerations)))
+      let paths = try await Self.paths(alice.tree())
+      #expect(paths.count == Limits.oldKeyGenerations + 1)
+      #expect(try await Self.paths(fresh.tree()) == paths)
+      #expect(try await Self.paths(bob.tree(of: alice)) == paths)
+      try await alice.unshare(with: bob)
+      try await alice.sync()
+      #expect(try await alice.members(bob) == ["bob": "rw"])
+      let waiting = try #require(try await alice.explain("home:/")).operations
+      #expect(waiting.map(\.reason) == [.serverSaid] && waiting.map(\.detail) == ["limitExceeded"])
+      #expect(try await alice.syncManager.replaceOldKeys(forLocalUserID: try alice.localUserID) == 0)
+      try await alice.sync()
+      #expect(try await alice.members(bob) == [:])
+      #expect(try await Self.keptGenerations(alice) == [UInt32(Limits.oldKeyGenerations) + 1])
+    }
+  }
+
+  /// The paths of a tree whose content was not downloaded.
+  private static func paths(_ tree: String?) -> [Substring] {
+    (tree ?? "").split(separator: "\n").compactMap { $0.split(separator: " ").first }
+  }
+
+  /// Expects that a device reads the whole log with a few requests, and no list twice. Each list has the keys of all
+  /// generations before it.
+  private static func expectOnePull(_ device: TestDevice) async throws {
+    device.network.resetCounts()
+    try await device.sync()
+    let requests = device.network.requests
+    #expect(requests.count <= 20, "\(device.name): \(device.network.counts())")
+    let bytes = requests.reduce(0) { $0 + $1.bytesReceived }
+    #expect(bytes < Limits.oldKeyGenerations * Limits.historyWrapBytes, "\(device.name)")
+  }
 }

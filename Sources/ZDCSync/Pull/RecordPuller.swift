@@ -38,8 +38,11 @@ struct RecordPuller {
   /// - Parameters:
   ///   - known: Records that came with their commits.
   ///   - left: Nodes for which the app threw. They are not retried in this pull and do not stop other nodes.
+  ///   - isWholeLog: Whether the log was read to its end. Until then, later commits may have replaced records that the
+  ///     server does not have any more.
   func pull(
-    _ known: [RecordHash: PageContents.Record], _ summary: inout ZDCPullSummary, _ left: inout DeferredNodes
+    _ known: [RecordHash: PageContents.Record], _ summary: inout ZDCPullSummary, _ left: inout DeferredNodes,
+    isWholeLog: Bool = true
   ) async throws {
     left.missing = []
     var refused = left.refused
@@ -50,7 +53,7 @@ struct RecordPuller {
       // Children whose parents came late, and nodes of a page that arrived in the meantime, are still pending.
       order = applied == 0 ? [] : try await pendingOrder().filter { !refused.contains($0) }
     }
-    if !left.missing.isEmpty { try await reportMissing(left.missing) }
+    if isWholeLog, !left.missing.isEmpty { try await reportMissing(left.missing) }
   }
 
   private func pullInOrder(

@@ -70,7 +70,7 @@ package struct ZonePuller {
       row = next
       // A first pull reads the whole log before it shows anything, because only then are depth and age of all nodes
       // known.
-      if !isFirst { try await records.pull(applied.records, &summary, &left) }
+      if !isFirst { try await records.pull(applied.records, &summary, &left, isWholeLog: !hasMore) }
     }
     if isFirst { try await graft.checkInvitation() }
     try await records.pull([:], &summary, &left)
