@@ -16,10 +16,13 @@ final class DatabaseLock: Sendable {
   private let url: String
   let isShared: Bool
   private let held = Mutex(false)
+  private let counted = Mutex(1)
   private let stop = DispatchSemaphore(value: 0)
   private let ended = DispatchGroup()
 
   var isHeld: Bool { held.withLock { $0 } }
+  /// The number of processes that have the lock, this one included, a moment ago.
+  var holders: Int { counted.withLock { $0 } }
 
   /// - Parameters:
   ///   - isShared: whether other processes that share the lock may have it too.
@@ -75,7 +78,7 @@ final class DatabaseLock: Sendable {
     while stop.wait(timeout: .now() + .seconds(Self.checkSeconds)) == .timedOut {
       do {
         if let connection, !connection.isLost {
-          try connection.run("SELECT 1")
+          try count(connection)
         } else {
           connection = nil
           connection = try locked { _ in }
@@ -84,6 +87,17 @@ final class DatabaseLock: Sendable {
     }
     held.withLock { $0 = false }
     connection = nil
+  }
+
+  private func count(_ db: PostgresConnection) throws {
+    let found = try db.first(
+      """
+      SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+      WHERE d.datname = current_database() AND l.locktype = 'advisory' AND l.granted
+        AND l.classid::int8 = 0 AND l.objid::int8 = $1 AND l.objsubid = 1
+      """, .int(Self.number)
+    ) { Int($0.int(0)) }
+    counted.withLock { $0 = max(found ?? 1, 1) }
   }
 }
 

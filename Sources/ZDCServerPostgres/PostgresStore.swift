@@ -58,6 +58,8 @@ package final class PostgresStore: MetadataStore {
 
   /// Whether other processes may use the database too.
   package var isShared: Bool { lock.isShared }
+  /// The number of processes that use the database, this one included.
+  package var processes: Int { lock.holders }
 
   package var writeStatistics: WriteStatistics { statistics.withLock { $0 } }
 

@@ -84,6 +84,32 @@ struct SharedServerTests {
     }
   }
 
+  // MARK: - Limits
+
+  /// - A user may look up two handles at once
+  /// => one at each of two servers; two at the server that is left when the other one has stopped
+  @Test("two servers allow as many calls as one") func limitsAreSharedByAllServers() async throws {
+    try await TestServerPair.run {
+      $0.bounds.lookupsPerMinute = 1
+    } _: { pair in
+      let tokens = (try await pair.first.newAccount().token, try await pair.first.newAccount().token)
+      try await eventually { [pair.first, pair.second].allSatisfy { $0.coordination.processes == 2 } }
+      func look(_ server: Member, _ token: [UInt8]) async throws -> Int {
+        try await server.send(.GET, Routes.path(Routes.handles, "alice"), token: token).status
+      }
+      for server in [pair.first, pair.second] {
+        #expect(try await look(server, tokens.0) == 200)
+        #expect(try await look(server, tokens.0) == 429)
+      }
+      try await pair.second.server.stop()
+      try await eventually { pair.first.coordination.processes == 1 }
+      let statuses = [
+        try await look(pair.first, tokens.1), try await look(pair.first, tokens.1), try await look(pair.first, tokens.1),
+      ]
+      #expect(statuses == [200, 200, 429])
+    }
+  }
+
   // MARK: - Announcements
 
   /// - A device commits at one server, then at the other

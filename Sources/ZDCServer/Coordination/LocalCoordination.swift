@@ -23,6 +23,7 @@ package final class LocalCoordination: ServerCoordination {
 
   package var isCurrent: Bool { true }
   package var isShared: Bool { false }
+  package var processes: Int { 1 }
 
   package func nowMs(_ own: ServerClock) -> UInt64 { own.nowMs() }
 

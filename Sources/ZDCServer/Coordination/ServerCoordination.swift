@@ -3,7 +3,7 @@ package import ZDCProtocol
 /// State that all processes of a server share but do not store for good: announcements, used challenges, turns in busy
 /// zones, and claims on uploads. A single-process server uses ``LocalCoordination``.
 ///
-/// It does not cover limits on calls, connections and bytes: each process has its own share of them.
+/// It does not count calls: each process limits its own share of them. Connections and memory are those of a process.
 package protocol ServerCoordination: Sendable {
   // Announcements
   /// Calls `receive` with the announcements of every process, this one included, each zone's commits and each
@@ -22,6 +22,8 @@ package protocol ServerCoordination: Sendable {
   // Processes
   /// Whether other processes may serve the same stores.
   var isShared: Bool { get }
+  /// The number of processes that serve the same stores, this one included, as of about a second ago.
+  var processes: Int { get }
   /// Returns the time of all processes, in milliseconds since 1970. What one of them dates, another one compares with its
   /// own time: sessions, challenges, the age of what is removed.
   ///

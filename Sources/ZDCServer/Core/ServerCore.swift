@@ -74,14 +74,19 @@ final class ServerCore: Sendable {
     bodies = BodyBudget(limit: bounds.bufferedBodyBytes)
     answers = BodyBudget(limit: bounds.bufferedAnswerBytes)
     challenges = Challenges(key: coordination.challengeKey)
-    limiter = bounds.accountCallsPerMinute.map { RateLimiter(perMinute: $0) }
-    work = bounds.accountWorkPerMinute.map { RateLimiter(perMinute: $0) }
+    let processes: @Sendable () -> Int = { coordination.processes }
+    limiter = bounds.accountCallsPerMinute.map { RateLimiter(perMinute: $0, processes: processes) }
+    work = bounds.accountWorkPerMinute.map { RateLimiter(perMinute: $0, processes: processes) }
     acceptances = RateLimiter(
-      perMinute: bounds.acceptancesPerMinute, burst: max(bounds.acceptancesPerMinute, bounds.memberships))
-    messages = RateLimiter(perMinute: bounds.messagesPerMinute, burst: 2 * bounds.messagesPerMinute)
-    lookups = RateLimiter(perMinute: bounds.lookupsPerMinute, burst: 2 * bounds.lookupsPerMinute)
-    memberRates = MemberRates(bounds, elapsed: clock.elapsedMs)
-    subtrees = RateLimiter(perMinute: bounds.subtreeNodesPerMinute, burst: bounds.subtreeNodesPerMinute / 6)
+      perMinute: bounds.acceptancesPerMinute, burst: max(bounds.acceptancesPerMinute, bounds.memberships),
+      processes: processes)
+    messages = RateLimiter(
+      perMinute: bounds.messagesPerMinute, burst: 2 * bounds.messagesPerMinute, processes: processes)
+    lookups = RateLimiter(
+      perMinute: bounds.lookupsPerMinute, burst: 2 * bounds.lookupsPerMinute, processes: processes)
+    memberRates = MemberRates(bounds, elapsed: clock.elapsedMs, processes: processes)
+    subtrees = RateLimiter(
+      perMinute: bounds.subtreeNodesPerMinute, burst: bounds.subtreeNodesPerMinute / 6, processes: processes)
     connections = ConnectionTable(perAddress: bounds.connectionsPerAddress, exempt: configuration.trustedProxies)
     collection = Mutex(CollectionGuard(now: coordination.nowMs(clock), elapsed: clock.elapsedMs()))
     coordination.listen { [hub, sessions] in Self.receive($0, hub, sessions) }

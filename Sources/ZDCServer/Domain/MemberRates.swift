@@ -11,10 +11,17 @@ final class MemberRates: Sendable {
   private let bytes: RateLimiter<Key>
   private let elapsed: @Sendable () -> UInt64
 
-  /// - Parameter elapsed: the clock that never goes back, in milliseconds.
-  init(_ bounds: Configuration.Bounds, elapsed: @escaping @Sendable () -> UInt64) {
-    commits = RateLimiter(perMinute: bounds.memberCommitsPerMinute, burst: 2 * bounds.memberCommitsPerMinute)
-    bytes = RateLimiter(perMinute: bounds.memberBytesPerMinute, burst: 8 * bounds.memberBytesPerMinute)
+  /// - Parameters:
+  ///   - elapsed: the clock that never goes back, in milliseconds.
+  ///   - processes: returns the number of processes that share the commits.
+  init(
+    _ bounds: Configuration.Bounds, elapsed: @escaping @Sendable () -> UInt64,
+    processes: @escaping @Sendable () -> Int = { 1 }
+  ) {
+    commits = RateLimiter(
+      perMinute: bounds.memberCommitsPerMinute, burst: 2 * bounds.memberCommitsPerMinute, processes: processes)
+    bytes = RateLimiter(
+      perMinute: bounds.memberBytesPerMinute, burst: 8 * bounds.memberBytesPerMinute, processes: processes)
     self.elapsed = elapsed
   }
 

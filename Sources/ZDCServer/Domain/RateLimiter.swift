@@ -3,6 +3,9 @@ internal import Synchronization
 /// Token buckets by key, refilled evenly: for calls by client address, for work by user.
 ///
 /// A charge may take more than a bucket holds. Its key then waits until the debt is refilled.
+///
+/// Each process of a server has its own buckets. Where several processes share the calls, each call takes as many tokens as
+/// there are processes: together they allow what one process alone does.
 final class RateLimiter<Key: Hashable & Sendable>: Sendable {
   private struct Bucket {
     var tokens: Double
@@ -12,22 +15,31 @@ final class RateLimiter<Key: Hashable & Sendable>: Sendable {
   private let perMinute: Double
   private let burst: Double
   private let keys: Int
+  private let processes: @Sendable () -> Int
   private let buckets = Mutex<[Key: Bucket]>([:])
 
   /// - Parameters:
   ///   - burst: the capacity of a bucket; nil means the tokens of one minute.
   ///   - keys: the maximum number of buckets.
-  init(perMinute: Int, burst: Int? = nil, keys: Int = 16_384) {
+  ///   - processes: returns the number of processes that share the calls, this one included.
+  init(
+    perMinute: Int, burst: Int? = nil, keys: Int = 16_384, processes: @escaping @Sendable () -> Int = { 1 }
+  ) {
     self.perMinute = Double(perMinute)
     self.burst = Double(burst ?? perMinute)
     self.keys = keys
+    self.processes = processes
   }
+
+  /// The tokens of one call. A full bucket is enough for one, however many processes there are.
+  private var price: Double { min(Double(max(processes(), 1)), max(burst, 1)) }
 
   /// Takes a token; returns nil on success, else the milliseconds until one is available.
   func take(_ key: Key, now: UInt64) -> UInt64? {
-    change(key, now) { bucket in
-      guard bucket.tokens >= 1 else { return waitMs(bucket, for: 1) }
-      bucket.tokens -= 1
+    let price = price
+    return change(key, now) { bucket in
+      guard bucket.tokens >= price else { return waitMs(bucket, for: price) }
+      bucket.tokens -= price
       return nil
     }
   }
@@ -40,7 +52,8 @@ final class RateLimiter<Key: Hashable & Sendable>: Sendable {
   /// Takes `count` tokens, going into debt if necessary.
   func charge(_ key: Key, _ count: Int, now: UInt64) {
     guard count > 0 else { return }
-    change(key, now) { $0.tokens -= Double(count) }
+    let price = price
+    change(key, now) { $0.tokens -= Double(count) * price }
   }
 
   var count: Int { buckets.withLock { $0.count } }

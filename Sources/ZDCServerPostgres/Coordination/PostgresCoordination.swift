@@ -78,6 +78,7 @@ package final class PostgresCoordination: ServerCoordination {
 
   package var isCurrent: Bool { feed.isCurrent }
   package var isShared: Bool { store.isShared }
+  package var processes: Int { store.processes }
 
   package func nowMs(_ own: ServerClock) -> UInt64 { followsDatabaseTime ? feed.time.nowMs : own.nowMs() }
 
