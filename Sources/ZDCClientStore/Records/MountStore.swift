@@ -36,8 +36,11 @@ package final class MountStore: TransactionCache {
     var rows = Known(changeCount: nodes.changeCount)
     try db.forEachRow(Self.query, []) { row in
       let (zone, pointer): (Int64, Int64) = (row[0], row[1])
-      if row[2] as Int == 1 { return rows.circular[zone] = pointer }
-      (rows.zones[pointer], rows.pointers[zone]) = (zone, pointer)
+      if row[2] as Int == 1 {
+        rows.circular[zone] = pointer
+      } else {
+        (rows.zones[pointer], rows.pointers[zone]) = (zone, pointer)
+      }
     }
     known = rows
     return rows
