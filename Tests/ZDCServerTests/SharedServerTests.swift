@@ -103,10 +103,7 @@ struct SharedServerTests {
       }
       try await pair.second.server.stop()
       try await eventually { pair.first.coordination.processes == 1 }
-      let statuses = [
-        try await look(pair.first, tokens.1), try await look(pair.first, tokens.1), try await look(pair.first, tokens.1),
-      ]
-      #expect(statuses == [200, 200, 429])
+      for status in [200, 200, 429] { #expect(try await look(pair.first, tokens.1) == status) }
     }
   }
 
