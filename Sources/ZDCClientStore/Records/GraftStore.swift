@@ -117,7 +117,7 @@ package struct GraftChange {
   /// Shows a zone, whose root has no row, in the place of a pointer that the app knows.
   ///
   /// The pointer's row becomes the placeholder for the root, with the app's links and tags. The pointer gets a new row,
-  /// with the moves that are queued.
+  /// with the operations that are queued.
   package func show(_ zone: ZoneRow, root node: NodeID, at pointer: NodeRow) throws {
     let root = NodeRow(
       id: pointer.id, uuid: pointer.uuid, zone: zone.id, nodeID: node, depth: 0, nameTag: .zero, name: [],
@@ -126,7 +126,10 @@ package struct GraftChange {
     try transaction.database.execute(sql: "DELETE FROM zdc_pointer WHERE node = ?", arguments: [root.id])
     var place = NodeRow(copyOf: pointer, uuid: UUIDv7.make(atMs: now))
     try transaction.nodes.insert(&place)
-    try BranchRows(transaction, from: pointer.zone, to: zone.id).moveMoves(of: root, to: place)
+    for var operation in try transaction.operations.operations(node: root.id) where operation.zone == pointer.zone {
+      operation.node = place.id
+      try transaction.operations.update(operation)
+    }
     try transaction.mounts.set(zone: zone.id, at: place.id)
   }
 

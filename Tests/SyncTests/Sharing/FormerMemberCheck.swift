@@ -12,7 +12,8 @@ import ZeroDarkCloudTesting
 /// the lists and the roots, and each record that opens has more keys. The keys are tried where a device that breaks the
 /// rules could have used them: on the node that they belonged to, on the nodes below, and those of a zone on its lists.
 ///
-/// A member of a branch also gets the keys that its nodes had before the split, so that records of the parent zone open.
+/// A member of a branch also gets the keys that its nodes had before the split. With these, records of the parent zone open:
+/// those of the branch, and of nodes that were moved out of it before, until they get new keys (SECURITY.md).
 struct FormerMemberCheck {
   private struct Version {
     /// The number of its commit among all commits of the server.
@@ -75,10 +76,12 @@ struct FormerMemberCheck {
     return nil
   }
 
-  /// Whether the node was split off later, into a branch of which the user became a member.
+  /// Whether the node was split off later, or had been below a node that was split off, into a branch of which the user
+  /// became a member.
   private func isHandedOver(_ node: NodeID, of zone: ZoneID, after position: Int, to user: UserID) -> Bool {
     splits.contains { split in
-      guard split.parent == zone, split.position > position, split.nodes.contains(node) else { return false }
+      guard split.parent == zone, split.position > position && split.nodes.contains(node) || split.left.contains(node)
+      else { return false }
       let isMember = versions[split.zone]?.contains { $0.list.entry(for: user) != nil } ?? false
       return isMember || isHandedOver(node, of: split.zone, after: split.position, to: user)
     }
@@ -104,17 +107,22 @@ private struct SplitBranch {
   let parent: ZoneID
   let zone: ZoneID
   let nodes: Set<NodeID>
+  /// The nodes that were below one of them before, and are not any more.
+  let left: Set<NodeID>
 }
 
 /// The nodes' places in the log, as far as splits need them.
 private struct NodePlaces {
   private var parents: [ZoneID: [NodeID: NodeID]] = [:]
+  private var pastParents: [ZoneID: [NodeID: Set<NodeID>]] = [:]
   private(set) var splits: [SplitBranch] = []
 
   mutating func add(_ commit: ZoneCommit.Fields, at position: Int) {
     for operation in commit.operations {
       switch operation {
-      case .put(let put): parents[commit.zone, default: [:]][put.node] = put.parent
+      case .put(let put):
+        parents[commit.zone, default: [:]][put.node] = put.parent
+        pastParents[commit.zone, default: [:]][put.node, default: []].insert(put.parent)
       case .split(let top, _, _): split(top, from: commit.zone, at: position)
       default: break
       }
@@ -122,15 +130,25 @@ private struct NodePlaces {
   }
 
   private mutating func split(_ top: NodeID, from parent: ZoneID, at position: Int) {
-    let places = parents[parent] ?? [:]
+    let (places, past) = (parents[parent] ?? [:], pastParents[parent] ?? [:])
+    let nodes = Self.nodes(from: top) { inside in places.filter { inside.contains($0.value) }.keys }
+    let all = Self.nodes(from: top) { inside in past.filter { !inside.isDisjoint(with: $0.value) }.keys }
+    let zone = ZoneID(tree: parent.tree, root: top)
+    parents[zone] = places.filter { nodes.contains($0.key) }
+    pastParents[zone] = past.filter { all.contains($0.key) }
+    splits.append(
+      SplitBranch(position: position, parent: parent, zone: zone, nodes: nodes, left: all.subtracting(nodes)))
+  }
+
+  private static func nodes<Children: Sequence<NodeID>>(
+    from top: NodeID, below: (Set<NodeID>) -> Children
+  ) -> Set<NodeID> {
     var (nodes, count): (Set<NodeID>, Int) = ([top], 0)
     while nodes.count > count {
       count = nodes.count
-      nodes.formUnion(places.filter { nodes.contains($0.value) }.keys)
+      nodes.formUnion(below(nodes))
     }
-    let zone = ZoneID(tree: parent.tree, root: top)
-    parents[zone] = places.filter { nodes.contains($0.key) }
-    splits.append(SplitBranch(position: position, parent: parent, zone: zone, nodes: nodes))
+    return nodes
   }
 }
 

@@ -147,6 +147,33 @@ struct InnerBranchTests {
     }
   }
 
+  /// - Bob has changed the pointer to a branch that he may not read, and not sent that, when Alice adds him to its list
+  /// => the change of the pointer is sent, and the branch takes the pointer's place
+  @Test func unsentChangesOfThePointerAreSent() async throws {
+    try await TestWorld.run { world in
+      let people = try await Self.nested(world) { [$0.carol] }
+      let (alice, bob) = (people.alice, people.bob)
+      try await alice.unshare("/list/inner", with: bob)
+      try await alice.sync()
+      try await bob.graft("/list", try await alice.invite("/list"), from: alice)
+      try await world.settle(bob)
+      let pointer = try await bob.node("/list/inner")
+      try await bob.write { transaction, cloud in
+        try cloud.queue(.modify, try #require(try transaction.nodes.node(uuid: pointer.uuid)), dependsOn: [])
+      }
+      try await alice.share("/list/inner", with: bob)
+      try await alice.sync()
+      try await bob.pull()
+      #expect(try await !bob.node("/list/inner").isPointer)
+      try await world.settle(bob, alice)
+      #expect(try await bob.queueCount() == 0)
+      // New devices of Bob's follow the pointer only if Alice has written it.
+      try await alice.rename("/list/inner", to: "renamed")
+      try await world.settle(alice, bob)
+      #expect(try await bob.branch("/list/renamed") == alice.branch("/list/renamed"))
+    }
+  }
+
   @Test("the running engine accepts an inner branch, and asks once for one that the guest may not read")
   func theEngineAcceptsIt() async throws {
     try await TestWorld.run { world in
