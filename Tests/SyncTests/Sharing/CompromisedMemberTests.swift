@@ -60,7 +60,7 @@ struct CompromisedMemberTests {
   }
 
   /// - Bob declares the own keys compromised; he may write in Alice's tree, may only read it, or was removed in the meantime
-  /// => his device retires the old keys there, with one commit, on all devices; that of a former member sends nothing
+  /// => the member's device retires the old keys there, with one commit, on all devices; that of a former member sends nothing
   @Test(arguments: ["rw", "r", nil])
   func aMembersCompromisedKeys_areRetiredInTheTreeOfAnother(letters: String?) async throws {
     try await TestWorld.run { world in

@@ -122,15 +122,21 @@ struct InnerBranchTests {
     }
   }
 
+  /// Alice and Bob, who has grafted the list and may not read the branch in it.
+  private static func withoutAccessInside(_ world: TestWorld) async throws -> (alice: TestDevice, bob: TestDevice) {
+    let people = try await nested(world) { [$0.carol] }
+    let (alice, bob) = (people.alice, people.bob)
+    try await alice.unshare("/list/inner", with: bob)
+    try await alice.sync()
+    try await bob.graft("/list", try await alice.invite("/list"), from: alice)
+    try await world.settle(bob)
+    return (alice, bob)
+  }
+
   @Test("the pointer's links and tags are those of the branch that takes its place")
   func aMemberWhoIsAddedLater() async throws {
     try await TestWorld.run { world in
-      let people = try await Self.nested(world) { [$0.carol] }
-      let (alice, bob) = (people.alice, people.bob)
-      try await alice.unshare("/list/inner", with: bob)
-      try await alice.sync()
-      try await bob.graft("/list", try await alice.invite("/list"), from: alice)
-      try await world.settle(bob)
+      let (alice, bob) = try await Self.withoutAccessInside(world)
       let pointer = try await bob.node("/list/inner")
       #expect(pointer.isPointer)
       #expect(try await bob.branch("/list/inner") == "")
@@ -151,12 +157,7 @@ struct InnerBranchTests {
   /// => the change of the pointer is sent, and the branch takes the pointer's place
   @Test func unsentChangesOfThePointerAreSent() async throws {
     try await TestWorld.run { world in
-      let people = try await Self.nested(world) { [$0.carol] }
-      let (alice, bob) = (people.alice, people.bob)
-      try await alice.unshare("/list/inner", with: bob)
-      try await alice.sync()
-      try await bob.graft("/list", try await alice.invite("/list"), from: alice)
-      try await world.settle(bob)
+      let (alice, bob) = try await Self.withoutAccessInside(world)
       let pointer = try await bob.node("/list/inner")
       try await bob.write { transaction, cloud in
         try cloud.queue(.modify, try #require(try transaction.nodes.node(uuid: pointer.uuid)), dependsOn: [])

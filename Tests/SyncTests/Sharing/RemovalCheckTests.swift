@@ -64,7 +64,7 @@ struct RemovalCheckTests {
       #expect(try await alice.syncManager.replaceOldKeys(forLocalUserID: try alice.localUserID) == 0)
       #expect(try await Self.oldKeys(alice, limit: 2).isEmpty)
       #expect(try await Self.check(people).isPassed)
-      // What Bob could read before opens with his keys and all of the server's data, and nothing else.
+      // What Bob could read before opens with Bob's keys and all of the server's data, and nothing else.
       #expect(try FormerMemberCheck(world.server).run(try await people.bob.userKeys) == 4)
     }
   }

@@ -111,8 +111,8 @@ struct SplitRaceTests {
     }
   }
 
-  /// - Bob deletes Alice's list from his tree, and she shares a part of it separately before his removal is in the log
-  /// => he leaves the part, too, on all of his devices
+  /// - Bob leaves Alice's list, and she shares a part of it separately before the removal is in the log
+  /// => Bob leaves the part, too, on all devices
   @Test(arguments: [false, true]) func theGuestLeaves_beforeTheSplitIsRead(isSplitWhileSending: Bool) async throws {
     try await TestWorld.run { world in
       let invited = try await Invited(world)

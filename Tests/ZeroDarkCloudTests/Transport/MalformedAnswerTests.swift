@@ -102,7 +102,8 @@ import ZeroDarkCloudTesting
     await #expect(throws: TransportError.self) {
       try await transport.send(.bytes(.post, Routes.commits, [], type: "x"))
     }
-    #expect(raw.requests.count == 5)
+    // The POST does not reach the server if the client notices late that the connection has ended.
+    #expect((4...5).contains(raw.requests.count))
   }
 
   @Test("F1: a login against such a server ends with a typed error")
