@@ -29,6 +29,7 @@ struct SplitRaceTests {
       try await alice.sync()
       let placeholder = try await bob.graft("/Milk", try await alice.invite("/Groceries/D"), from: alice)
       _ = bob.recorder.take()
+      try await Self.pull(try await alice.cloudID("/Groceries"), bob)
       try await world.settle(bob, phone, alice)
       let calls = bob.recorder.take()
       #expect(calls.contains("moved /Groceries/D -> /Milk") && calls.contains("deleted /Milk"), "\(calls)")
