@@ -4,7 +4,7 @@ import ZDCProtocol
 @testable import ZDCServer
 @testable import ZDCServerPostgres
 
-/// What a commit costs over PostgreSQL: round trips and statements, and the bytes that PostgreSQL writes for it.
+/// The cost of a commit over PostgreSQL: round trips and statements, and the bytes that PostgreSQL writes for it.
 @Suite(.timeLimit(.minutes(20)), .disabled(if: TestStores.haveNoFolder, "opens databases of its own, once"))
 struct CommitBudgetTests {
   /// - Commits of one put, of 1,000 puts, of 1,000 edits and of 1,000 deletes, sent to a server
