@@ -120,6 +120,16 @@ import ZeroDarkCloudTesting
     }
   }
 
+  /// Shares six branches, and changes them after the member has read them.
+  private static func changeSixBranches(of owner: TestDevice, with member: TestDevice) async throws {
+    let folders = (0..<6).map { "/f\($0)" }
+    try await share(folders, of: owner, with: member)
+    for folder in folders { try await owner.create(folder + "/new") }
+    try await owner.sync()
+    _ = member.recorder.take()
+    member.network.resetCounts()
+  }
+
   /// - Alice changes six branches that she shares with Bob; the page of one is garbled, and the answer to its separate
   ///   request is late
   /// => Bob has the changes of the others in the meantime
@@ -128,12 +138,7 @@ import ZeroDarkCloudTesting
     try await TestWorld.run { world in
       let people = try await ListChangeTests.People(world)
       let bob = people.bob
-      let folders = (0..<6).map { "/f\($0)" }
-      try await Self.share(folders, of: people.alice, with: bob)
-      for folder in folders { try await people.alice.create(folder + "/new") }
-      try await people.alice.sync()
-      _ = bob.recorder.take()
-      bob.network.resetCounts()
+      try await Self.changeSixBranches(of: people.alice, with: bob)
       bob.network.fail(.corruptResponse(byteAt: 200), "POST", Routes.zonePages)
       bob.network.fail(.delay(.seconds(1)), "GET", Routes.zoneCommits)
       let work =
@@ -160,12 +165,7 @@ import ZeroDarkCloudTesting
       let time = ManualClock()
       bob.engineClock = time.engineClock
       try await bob.relaunch()
-      let folders = (0..<6).map { "/f\($0)" }
-      try await Self.share(folders, of: people.alice, with: bob)
-      for folder in folders { try await people.alice.create(folder + "/new") }
-      try await people.alice.sync()
-      _ = bob.recorder.take()
-      bob.network.resetCounts()
+      try await Self.changeSixBranches(of: people.alice, with: bob)
       bob.network.fail(.delay(.seconds(3_600)), "POST", Routes.zonePages)
       let work =
         try inBackground

@@ -15,14 +15,6 @@ struct PointerChoice {
     FROM zdc_zone z JOIN zdc_node n ON n.id = coalesce(z.mount, z.circularMount) JOIN zdc_zone p ON p.id = n.zone
     """
 
-  init(pointer: Int64, place: Int64, isShown: Bool, rank: String) {
-    (self.pointer, self.place, self.isShown, self.rank) = (pointer, place, isShown, rank)
-  }
-
-  init(_ row: RawRow) {
-    self.init(pointer: row[1], place: row[2], isShown: row[3] as Int != 0, rank: row[4])
-  }
-
   /// Returns the zones whose pointer is the last one of a circle. The order in which a device has read the pointers does not
   /// matter.
   ///
@@ -40,5 +32,11 @@ struct PointerChoice {
       if let last = circle.max(by: { $0.rank < $1.rank }) { leaves.insert(last.zone) }
     }
     return leaves
+  }
+}
+
+extension PointerChoice {
+  init(_ row: RawRow) {
+    self.init(pointer: row[1], place: row[2], isShown: row[3] as Int != 0, rank: row[4])
   }
 }

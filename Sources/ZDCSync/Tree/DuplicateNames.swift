@@ -107,9 +107,10 @@ struct DuplicateNames {
 
   /// - Parameter rows: All nodes of one folder that are shown under other names.
   private func release(_ rows: [NodeRow]) throws -> Int {
+    guard let first = rows.first else { return 0 }
     var callbacks = 0
-    try session.part(.name, of: rows[0].zone, rows[0].nodeID, in: transaction) {
-      if let parent = try rows[0].parent.flatMap({ try nodes.node(id: $0) }) {
+    try session.part(.name, of: first.zone, first.nodeID, in: transaction) {
+      if let parent = try first.parent.flatMap({ try nodes.node(id: $0) }) {
         callbacks = try apply(try names(of: try claims(rows, below: parent), below: parent), below: parent)
       }
       for row in rows { try transaction.delegateFailures.forgetName(zone: row.zone, node: row.nodeID) }

@@ -157,6 +157,18 @@ extension HostileScenario {
     },
   ]
 
+  /// An access list that a stranger has signed, and that names them.
+  private static func listOfStranger(_ act: HostileAct) throws -> ZoneACL {
+    let stranger = act.stage.stranger.keys
+    return try act.zone.nextACL(signedBy: stranger.signingKey) { fields in
+      fields.entries.append(
+        ZoneACL.Entry(
+          user: stranger.userID, permissions: [.read, .write], encGen: 1, wrapKind: .nodeKey,
+          wrapHash: act.zone.grant.wrapHash))
+      fields.entries.sort { $0.user < $1.user }
+    }
+  }
+
   private static let access: [HostileScenario] = [
     HostileScenario("28", "C4", story: "the owner loses a right", error: "aclOwnerImmutable", .freezes) { act in
       let acl = try act.zone.nextACL { $0.entries[0].permissions = [.read] }
@@ -167,13 +179,7 @@ extension HostileScenario {
     ) {
       act in
       let stranger = act.stage.stranger.keys
-      let acl = try act.zone.nextACL(signedBy: stranger.signingKey) { fields in
-        fields.entries.append(
-          ZoneACL.Entry(
-            user: stranger.userID, permissions: [.read, .write], encGen: 1, wrapKind: .nodeKey,
-            wrapHash: act.zone.grant.wrapHash))
-        fields.entries.sort { $0.user < $1.user }
-      }
+      let acl = try listOfStranger(act)
       act.inject(
         try act.zone.commit(bringing: acl, signedBy: stranger.signingKey), acl: acl, grants: [act.zone.grant])
     },
@@ -200,14 +206,7 @@ extension HostileScenario {
       act.inject(commit, acl: acl, grants: [act.zone.grant])
     },
     HostileScenario("26", "C4", story: "an access list that no commit names (B22)", error: "", .passes) { act in
-      let stranger = act.stage.stranger.keys
-      let acl = try act.zone.nextACL(signedBy: stranger.signingKey) { fields in
-        fields.entries.append(
-          ZoneACL.Entry(
-            user: stranger.userID, permissions: [.read, .write], encGen: 1, wrapKind: .nodeKey,
-            wrapHash: act.zone.grant.wrapHash))
-        fields.entries.sort { $0.user < $1.user }
-      }
+      let acl = try listOfStranger(act)
       act.tell(.add([ServedItem(acl), ServedItem(act.zone.grant)], to: act.zone.zone))
     },
     HostileScenario("C5", story: "an access list that skips a version", error: "aclRollback", .freezes) { act in
