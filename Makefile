@@ -31,7 +31,7 @@
 #   make setup      install what is missing (Debian and Ubuntu; says what and why); the rules above call it
 #   make clean      remove everything that was built
 #
-# Variables: DEMO_DIR=folder for demo, FILTER=regex for test and test-tsan, FUZZ_SECONDS and FUZZ_TARGET for fuzz, ZDC_VECTORS=folder with published test vectors.
+# Variables: DEMO_DIR=folder for demo, FILTER=regex for test and test-tsan, LIMIT="timeout 2400" for the pieces of test, FUZZ_SECONDS and FUZZ_TARGET for fuzz, ZDC_VECTORS=folder with published test vectors.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -60,14 +60,18 @@ KNOWS_WIDTH = $(SWIFT) test --help-hidden | grep -e '$(WIDTH)' >/dev/null
 FEW = $(shell $(KNOWS_WIDTH) && echo '$(WIDTH) 8')
 SOME = $(shell $(KNOWS_WIDTH) && echo '$(WIDTH) 32')
 
+# LIMIT: a command such as `timeout 2400` in front of each of these. .ci/run sets it, so that a test that hangs is ended and
+# the log names it: pieces that run side by side print their output only when they end.
+RUN_TESTS = $(LIMIT) $(SWIFT) test --skip-build
+
 test: build
 ifdef FILTER
-	$(SWIFT) test --skip-build --filter '$(FILTER)'
+	$(RUN_TESTS) --filter '$(FILTER)'
 else
-	$(SWIFT) test --skip-build $(SOME) --skip SyncTests --skip CommandTests
-	ZDC_TEST_STORE=memory $(SWIFT) test --skip-build $(SOME) --filter ZDCServerTests
+	$(RUN_TESTS) $(SOME) --skip SyncTests --skip CommandTests
+	ZDC_TEST_STORE=memory $(RUN_TESTS) $(SOME) --filter ZDCServerTests
 	+@$(MAKE) --jobs 2 --keep-going $(PIECES) test-in-postgres check-apple-stubs
-	$(SWIFT) test --skip-build $(FEW) --filter SyncTests
+	$(RUN_TESTS) $(FEW) --filter SyncTests
 	+@$(MAKE) --jobs 2 --keep-going $(PIECES) test-commands check-programs
 	+@$(MAKE) --jobs 2 --keep-going $(PIECES) test-sample check-published
 endif
@@ -77,26 +81,26 @@ endif
 PIECES = $(shell $(MAKE) --help | grep -e --output-sync >/dev/null && echo --output-sync=target)
 
 test-in-postgres:
-	ZDC_TEST_STORE=postgres $(SWIFT) test --skip-build --ignore-lock $(FEW) --filter ZDCServerTests
+	ZDC_TEST_STORE=postgres $(RUN_TESTS) --ignore-lock $(FEW) --filter ZDCServerTests
 
 check-apple-stubs:
-	@Scripts/check-apple
+	@$(LIMIT) Scripts/check-apple
 
 test-commands:
-	$(SWIFT) test --skip-build --ignore-lock $(FEW) --filter CommandTests
+	$(RUN_TESTS) --ignore-lock $(FEW) --filter CommandTests
 
 check-programs:
-	@Scripts/check-install
-	@Scripts/check-release
+	@$(LIMIT) Scripts/check-install
+	@$(LIMIT) Scripts/check-release
 
 test-sample:
-	@Scripts/todo test
+	@$(LIMIT) Scripts/todo test
 
 check-published:
-	@Scripts/check-api
-	@Scripts/example
-	@Scripts/check-snippets
-	@Scripts/docs
+	@$(LIMIT) Scripts/check-api
+	@$(LIMIT) Scripts/example
+	@$(LIMIT) Scripts/check-snippets
+	@$(LIMIT) Scripts/docs
 
 test-postgres: build test-in-postgres
 
