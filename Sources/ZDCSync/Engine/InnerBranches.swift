@@ -8,11 +8,15 @@ internal import ZDCSupport
 actor InnerBranches {
   /// The maximum number of requests for the list of zones that the user may read.
   private static let offerPages = 10
+  /// How often pointers of members other than the owner make this device ask, unless it is asked to sync: they may name
+  /// branches that do not exist.
+  private static let asksForMembers = 16
 
   private nonisolated let session: SyncSession
   private nonisolated let executor: EngineExecutor
   /// Branches that the user could not read when this device asked for them.
   private var asked: Set<ZoneID> = []
+  private var askedForMembers = 0
 
   init(session: SyncSession, executor: EngineExecutor) {
     self.session = session
@@ -21,7 +25,7 @@ actor InnerBranches {
 
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.unownedExecutor }
 
-  func forget() { asked = [] }
+  func forget() { (asked, askedForMembers) = ([], 0) }
 
   /// Accepts those that the user may read, so that they are pulled with the others (G-2).
   ///
@@ -32,8 +36,7 @@ actor InnerBranches {
   func accept(isOnRequest: Bool) async {
     do {
       let branches = try await innerBranches()
-      let isAsked = isOnRequest || branches.contains { !asked.contains($0.zone) }
-      guard isAsked, !branches.isEmpty else { return }
+      guard !branches.isEmpty, isOnRequest || isNew(in: branches) else { return }
       let readable = try await readableZones(of: Set(branches.map(\.zone)))
       for branch in branches where readable.contains(branch.zone) { try await follow(branch) }
       asked = Set(branches.map(\.zone)).subtracting(readable)
@@ -43,6 +46,16 @@ actor InnerBranches {
   private struct InnerBranch: Sendable {
     let pointer: Int64
     let zone: ZoneID
+    /// Whether the branch's owner has put the pointer, or was the last to change it.
+    let isOfOwner: Bool
+  }
+
+  /// Whether there is a branch to ask for that this device has not asked for yet.
+  private func isNew(in branches: [InnerBranch]) -> Bool {
+    let new = branches.filter { !asked.contains($0.zone) }
+    guard !new.isEmpty, !new.contains(where: \.isOfOwner) else { return !new.isEmpty }
+    askedForMembers += 1
+    return askedForMembers <= Self.asksForMembers
   }
 
   private func innerBranches() async throws -> [InnerBranch] {
@@ -50,7 +63,7 @@ actor InnerBranches {
       let rule = InnerBranchRule(localUser: session.localUser, transaction: transaction)
       return try transaction.nodes.pointersOfOthers(localUser: session.localUser).compactMap { row in
         guard let target = row.pointer, try rule.isInnerBranch(row) else { return nil }
-        return InnerBranch(pointer: row.id, zone: target.zone)
+        return InnerBranch(pointer: row.id, zone: target.zone, isOfOwner: row.cloud?.writer == target.owner)
       }
     }
   }

@@ -178,10 +178,12 @@ struct InnerBranchRule {
   let localUser: Int64
   let transaction: ZDCReadTransaction
 
-  /// Only the owner makes branches. Pointers of other members make this device ask the server for nothing (G-3).
+  /// Only the owner makes branches. Another member can have renamed or moved the pointer that the split has left: it has the
+  /// nodeID of the branch's root. All other pointers of members make this device ask the server for nothing (G-3).
   func isInnerBranch(_ row: NodeRow) throws -> Bool {
     guard let target = row.pointer, let place = try transaction.zones.zone(id: row.zone), let owner = place.owner,
-      row.cloud?.writer == owner, target.owner == owner, target.zone.tree == place.zone.tree
+      row.cloud?.writer == owner || row.nodeID == target.node, target.owner == owner,
+      target.zone.tree == place.zone.tree
     else { return false }
     return try target.node == target.zone.root && !transaction.grafts.isLeft(zone: place.id)
       && transaction.zones.zone(localUser: localUser, target.zone) == nil

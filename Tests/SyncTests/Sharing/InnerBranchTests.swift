@@ -168,10 +168,28 @@ struct InnerBranchTests {
       #expect(try await !bob.node("/list/inner").isPointer)
       try await world.settle(bob, alice)
       #expect(try await bob.queueCount() == 0)
-      // New devices of Bob's follow the pointer only if Alice has written it.
-      try await alice.rename("/list/inner", to: "renamed")
-      try await world.settle(alice, bob)
-      #expect(try await bob.branch("/list/renamed") == alice.branch("/list/renamed"))
+      #expect(try await bob.branch("/list/inner") == alice.branch("/list/inner"))
+    }
+  }
+
+  /// - A member renames the folder that its owner has split off
+  /// => their new device, and a member who is added afterwards, show the branch in it
+  @Test("G-2: a branch is followed after a member has renamed its folder") func aMemberRenamesTheFolder() async throws {
+    try await TestWorld.run { world in
+      let people = try await Self.nested(world) { [$0.bob] }
+      let (alice, bob, carol) = (people.alice, people.bob, people.carol)
+      try await bob.graft("/list", try await alice.invite("/list"), from: alice)
+      try await bob.sync()
+      try await bob.rename("/list/inner", to: "renamed")
+      try await world.settle(bob, alice)
+      for path in ["/list", "/list/renamed"] { try await alice.share(path, with: carol) }
+      try await alice.sync()
+      try await carol.graft("/list", try await alice.invite("/list"), from: alice)
+      let phone = try await world.device("phone", account: "bob")
+      try await world.settle(phone, carol)
+      let branch = try await alice.branch("/list")
+      #expect(branch?.contains("/renamed/leaf") == true)
+      for device in [bob, phone, carol] { #expect(try await device.branch("/list") == branch, "\(device.name)") }
     }
   }
 
@@ -229,7 +247,7 @@ struct InnerBranchTests {
     }
   }
 
-  private static func wait(until isTrue: () async throws -> Bool) async throws {
+  static func wait(until isTrue: () async throws -> Bool) async throws {
     for _ in 0..<5_000 {
       if try await isTrue() { return }
       try await Task.sleep(for: .milliseconds(20))

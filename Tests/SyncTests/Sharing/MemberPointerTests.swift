@@ -81,6 +81,34 @@ struct MemberPointerTests {
     }
   }
 
+  /// - Carol puts pointers with the nodeIDs of branches that do not exist, as a split would leave them, into a branch
+  /// => Bob's device asks for the list of offered zones once for all of them, and no more often than its limit
+  @Test("G-3: invented pointers of a member cost a few lists") func inventedPointersOfAnotherMember() async throws {
+    try await TestWorld.run { world in
+      let people = try await Self.accepted(world, "/list")
+      let (alice, bob, carol) = (people.alice, people.bob, people.carol)
+      let list = try await alice.cloudID("/list")
+      bob.engineClock = world.clock.engineClock
+      try await bob.relaunch()
+      let run = try bob.runInBackground()
+      for round in 0..<20 {
+        let targets = try (0..<50).map { _ in try Self.unknown(owner: alice.userID) }
+        try await carol.write { transaction, cloud in
+          for (number, target) in targets.enumerated() {
+            try Self.point(target, "p\(round)-\(number)", target.node, in: list, transaction, cloud)
+          }
+        }
+        try await carol.sync()
+        try await InnerBranchTests.wait { try await bob.branch("detached:/" + list)?.contains("/p\(round)-49") ?? false }
+      }
+      run.cancel()
+      await run.value
+      #expect(bob.network.requests.count { $0.path.contains("offered") } == 16)
+      let foreign = try await bob.database.read { try $0.zones.zones(localUser: 1).count { $0.owner != nil } }
+      #expect(foreign == 1)
+    }
+  }
+
   /// Returns the requests of two syncs by route.
   private static func requests(of device: TestDevice) async throws -> String {
     device.network.resetCounts()
