@@ -101,7 +101,7 @@ package final class MountStore: TransactionCache {
 
   private func decideCircles() throws {
     var choices: [Int64: PointerChoice] = [:]
-    try db.forEachRow(PointerChoice.query, []) { row in choices[row[0]] = PointerChoice(row) }
+    try db.forEachRow(PointerChoice.query, []) { row in choices[row[0]] = try PointerChoice(row) }
     let leaves = PointerChoice.leaves(of: choices)
     for (zone, choice) in choices where choice.isShown == leaves.contains(zone) {
       let pointer = choice.pointer

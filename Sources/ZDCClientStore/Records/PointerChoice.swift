@@ -1,3 +1,5 @@
+internal import ZDCProtocol
+
 /// The pointer that precedes all others to a zone.
 struct PointerChoice {
   var pointer: Int64
@@ -9,9 +11,8 @@ struct PointerChoice {
   var rank: String
 
   static let query = """
-    SELECT z.id, n.id, n.zone, z.mount IS NOT NULL,
-      CASE WHEN z.treeID = p.treeID AND z.zoneRoot = n.nodeID OR z.owner IS NOT NULL AND p.owner IS NULL THEN 0 ELSE 1 END
-      || hex(p.treeID) || hex(p.zoneRoot) || hex(n.nodeID)
+    SELECT z.id, n.id, n.zone, z.mount IS NOT NULL, hex(p.treeID) || hex(p.zoneRoot) || hex(n.nodeID),
+      z.owner IS NOT NULL AND p.owner IS NULL, z.treeID = p.treeID, n.nodeID, z.genesis
     FROM zdc_zone z JOIN zdc_node n ON n.id = coalesce(z.mount, z.circularMount) JOIN zdc_zone p ON p.id = n.zone
     """
 
@@ -36,7 +37,15 @@ struct PointerChoice {
 }
 
 extension PointerChoice {
-  init(_ row: RawRow) {
-    self.init(pointer: row[1], place: row[2], isShown: row[3] as Int != 0, rank: row[4])
+  init(_ row: RawRow) throws {
+    let rank: String = row[4]
+    let isOfUserOrSplit = try row[5] as Int != 0 || Self.isOfSplit(row)
+    self.init(
+      pointer: row[1], place: row[2], isShown: row[3] as Int != 0, rank: (isOfUserOrSplit ? "0" : "1") + rank)
+  }
+
+  private static func isOfSplit(_ row: RawRow) throws -> Bool {
+    guard row[6] as Int != 0, let genesis = try row.optional32(8, CommitHashRole.self) else { return false }
+    return try NodeID(row, 7) == .mount(ofZoneWith: genesis)
   }
 }

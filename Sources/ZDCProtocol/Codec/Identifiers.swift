@@ -96,6 +96,14 @@ public struct ZDCZoneID: Hashable, Comparable, Sendable {
   }
 }
 
+extension NodeID {
+  /// Returns the ID of the pointer that a split leaves in the place of the branch whose first commit is `genesis`:
+  /// `H("mount", genesis)[0..16)` (PROTOCOL 3.7).
+  package static func mount(ofZoneWith genesis: CommitHash) -> NodeID {
+    NodeID(prefixOf: CommitHash(labelledHash: "mount", genesis.bytes))
+  }
+}
+
 /// The four trunks of an app's tree (PROTOCOL 3.5).
 package enum Trunk: UInt8, Sendable, CaseIterable {
   /// The app's data.

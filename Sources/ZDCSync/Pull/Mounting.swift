@@ -37,7 +37,7 @@ struct Mounting {
   private func rank(of row: NodeRow, _ target: PointerTarget) throws -> (kind: Int, place: ZoneID, node: NodeID) {
     guard let place = try transaction.zones.zone(id: row.zone) else { return (4, target.zone, row.nodeID) }
     let isSameTree = place.zone.tree == target.zone.tree
-    let isOfOwner = [try isGraft(row, target), isSameTree && row.nodeID == target.node, isSameTree && place.isTrunk]
+    let isOfOwner = [try isGraft(row, target), isSameTree && row.isMount(of: target), isSameTree && place.isTrunk]
     return (isOfOwner.firstIndex(of: true) ?? (isSameTree ? 3 : 4), place.zone, row.nodeID)
   }
 
@@ -178,16 +178,21 @@ struct InnerBranchRule {
   let localUser: Int64
   let transaction: ZDCReadTransaction
 
-  /// Only the owner makes branches. Another member can have renamed or moved the pointer that the split has left: it has the
-  /// nodeID of the branch's root. All other pointers of members make this device ask the server for nothing (G-3).
+  /// Only the owner makes branches. Another member can have renamed or moved the pointer that the split has left, which its
+  /// nodeID shows. All other pointers of members make this device ask the server for nothing (G-3).
   func isInnerBranch(_ row: NodeRow) throws -> Bool {
     guard let target = row.pointer, let place = try transaction.zones.zone(id: row.zone), let owner = place.owner,
-      row.cloud?.writer == owner || row.nodeID == target.node, target.owner == owner,
+      row.cloud?.writer == owner || row.isMount(of: target), target.owner == owner,
       target.zone.tree == place.zone.tree
     else { return false }
     return try target.node == target.zone.root && !transaction.grafts.isLeft(zone: place.id)
       && transaction.zones.zone(localUser: localUser, target.zone) == nil
   }
+}
+
+extension NodeRow {
+  /// Whether this is the pointer that the split has left.
+  fileprivate func isMount(of target: PointerTarget) -> Bool { nodeID == .mount(ofZoneWith: target.genesis) }
 }
 
 extension PointerTarget {

@@ -115,9 +115,10 @@ struct SplitStager {
   private func pointer(to genesis: ZoneCommit, below parent: NodeRow, named name: [UInt8]) throws -> NodeRow {
     let top = choice.top
     var row = NodeRow(
-      uuid: UUIDv7.make(atMs: session.now()), zone: choice.zone.id, nodeID: .random(), parent: parent.id,
-      depth: parent.depth + 1, nameTag: try transaction.nodes.keys(of: parent).nameTag(folded: name), name: name,
-      key: .random(), keyGen: 1, createdMs: top.createdMs)
+      uuid: UUIDv7.make(atMs: session.now()), zone: choice.zone.id, nodeID: .mount(ofZoneWith: genesis.hash),
+      parent: parent.id, depth: parent.depth + 1,
+      nameTag: try transaction.nodes.keys(of: parent).nameTag(folded: name), name: name, key: .random(), keyGen: 1,
+      createdMs: top.createdMs)
     let target = PointerTarget(
       owner: session.user, zone: choice.branch, node: top.nodeID, genesis: genesis.hash, seq: 0, head: genesis.hash)
     row.unused = RecordPrivate(name: nil, createdMs: 0, pointer: target)

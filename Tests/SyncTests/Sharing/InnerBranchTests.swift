@@ -241,13 +241,15 @@ struct InnerBranchTests {
           row.unused?.pointer?.node = unknown
           #expect(try rule.isInnerBranch(row))
           row.cloud?.writer = try bob.userID
+          #expect(try rule.isInnerBranch(row))
+          row.nodeID = .random()
           #expect(try !rule.isInnerBranch(row))
         }
       }
     }
   }
 
-  static func wait(until isTrue: () async throws -> Bool) async throws {
+  private static func wait(until isTrue: () async throws -> Bool) async throws {
     for _ in 0..<5_000 {
       if try await isTrue() { return }
       try await Task.sleep(for: .milliseconds(20))
