@@ -4,12 +4,16 @@ internal import ZDCServer
 // Zones
 extension PostgresTransaction {
   private static let zoneQuery = """
-    SELECT z.id, t.tree_id, z.root, z.seq, z.head, a.bytes, z.retired, z.closed_ms
+    SELECT z.id, t.tree_id, z.root, z.seq, z.head, a.bytes, z.retired, z.closed_ms, z.tree
     FROM trees t JOIN zones z ON z.tree = t.id JOIN acls a ON a.id = z.acl
     """
 
   func zone(_ id: ZoneID) throws -> ZoneRow? {
-    try db.first("\(Self.zoneQuery) WHERE t.tree_id = $1 AND z.root = $2", .id(id.tree), .id(id.root), row: zoneRow)
+    if let known = zoneRows[id] { return known }
+    let row = try db.first(
+      "\(Self.zoneQuery) WHERE t.tree_id = $1 AND z.root = $2", .id(id.tree), .id(id.root), row: zoneRow)
+    zoneRows[id] = row
+    return row
   }
 
   func zone(ofNode node: NodeID, tree: TreeID) throws -> ZoneRow? {
@@ -28,8 +32,10 @@ extension PostgresTransaction {
   }
 
   private func zoneRow(_ row: PostgresRow) throws -> ZoneRow {
-    ZoneRow(
-      key: ZoneKey(row.int(0)), zone: ZoneID(tree: try row.id(1), root: try row.id(2)), seq: row.unsigned(3),
+    let key = ZoneKey(row.int(0))
+    trees[key] = row.int(8)
+    return ZoneRow(
+      key: key, zone: ZoneID(tree: try row.id(1), root: try row.id(2)), seq: row.unsigned(3),
       head: try row.id(4), acl: row.bytes(5), retiredBelow: try RetiredKeys.decoded(row.bytes(6)),
       closedMs: row.optionalUnsigned(7))
   }

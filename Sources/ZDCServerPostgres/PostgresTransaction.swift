@@ -12,6 +12,8 @@ final class PostgresTransaction: MetadataTransaction {
   var movedContents: [Int64: Int64] = [:]
   /// The trees of the zones that were asked for. A zone's tree never changes.
   var trees: [ZoneKey: Int64] = [:]
+  /// The zones that were asked for. A commit asks for its zone several times.
+  var zoneRows: [ZoneID: ZoneRow] = [:]
 
   init(_ db: PostgresConnection) {
     self.db = db
