@@ -173,6 +173,49 @@ import ZDCServer
     }
   }
 
+  /// - Two accepted senders deliver messages, with room for three of one sender's or for three of all
+  /// => the fourth is refused; with a limit for each sender, the other sender's arrives
+  @Test(arguments: [false, true]) func aMailboxIsBoundedInBytes(isForEachSender: Bool) async throws {
+    try await Self.run({
+      if isForEachSender { $0.bounds.inboxes.sender.bytes = 4_500 } else { $0.bounds.inboxes.all.bytes = 4_500 }
+    }) { server, alice, bob in
+      let carol = try await User(server)
+      for sender in [alice, carol] {
+        try await server.set(sender.id, .accepted, try bob.inbox.zone.tree, token: bob.token)
+      }
+      let four = try (0..<4).map { _ in try alice.envelope(to: bob) }
+      let results = try await server.deliver(four, from: alice.token)
+      #expect(results == [.delivered, .delivered, .delivered, .mailboxFull])
+      let other = try await server.deliver([carol.envelope(to: bob)], from: carol.token)
+      #expect(other == [isForEachSender ? .delivered : .mailboxFull])
+    }
+  }
+
+  @Test func anEnvelopeAboveOneMiB_isRefused() async throws {
+    try await Self.run { server, alice, bob in
+      let tooLong = try alice.envelope(to: bob, length: Limits.envelopeBytes)
+      let refused = try await server.deliver(raw: [tooLong], from: alice.token)
+      #expect(refused.status == 422 && refused.error?.security == .limitExceeded)
+      #expect(try await server.inbox(bob.inbox.zone.tree, token: bob.token).messages.isEmpty)
+    }
+  }
+
+  /// - The recipient has no room for content, and messages that take more than their quota are delivered
+  /// => they wait all the same, and count to nothing that the recipient stores
+  @Test func aFullAccountGetsMessages_andTheyDoNotCount() async throws {
+    try await Self.run({ $0.bounds.quotaBytes = 1_000 }) { server, alice, bob in
+      var home = bob.account.home
+      let content = TestZone.Content(400)
+      try await server.put(
+        [home.record(.random(), content: content.field())], contents: [content], in: &home, token: bob.token)
+      let three = try (0..<3).map { _ in try alice.envelope(to: bob) }
+      #expect(try await server.deliver(three, from: alice.token) == [.delivered, .delivered, .delivered])
+      let small = TestZone.Content(400)
+      try await server.put(
+        [home.record(.random(), content: small.field())], contents: [small], in: &home, token: bob.token)
+    }
+  }
+
   /// - Ten strangers deliver a hundred messages each, then a friend one
   /// => a hundred requests wait, and the friend's message arrives
   @Test func aFloodOfStrangersStaysBounded() async throws {
