@@ -20,6 +20,20 @@ struct AttachmentTests {
     device.network.requests.reduce(0) { $0 + $1.bytesSent }
   }
 
+  /// A part of an upload is about 8 MiB.
+  @Test func aMessageOfSeveralParts_arrives() async throws {
+    try await TestWorld.run { world in
+      let pair = try await Pair(world)
+      let text = Self.text("p", 20_000_000)
+      try await pair.alice.send(text, to: pair.bob)
+      try await pair.alice.sync()
+      #expect(pair.alice.network.count("PUT", Routes.blobPart) == 3)
+      try await pair.bob.sync()
+      let found = try await pair.bob.messages(from: pair.alice)
+      #expect(found.count == 1 && found.first == "alice: " + text)
+    }
+  }
+
   @Test func aLargeMessageArrives_onAllDevicesOfBoth_andIsUploadedOnce() async throws {
     try await TestWorld.run { world in
       let pair = try await Pair(world)

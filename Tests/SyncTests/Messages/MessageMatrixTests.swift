@@ -2,11 +2,11 @@ import Testing
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// Every fault at every request that the sender and the recipient of a profile or a burn make. => A typed error at most, and
-/// afterwards the same state as without the fault.
+/// Every fault at every request that the sender and the recipient of a message, a signal, a message with an upload, a profile
+/// or a burn make. => A typed error at most, and afterwards the same state as without the fault.
 struct MessageMatrixTests {
   enum Kind: CaseIterable, Sendable {
-    case profile, burn
+    case profile, burn, message, signal, largeMessage
   }
 
   enum Side: CaseIterable, Sendable {
@@ -36,16 +36,45 @@ struct MessageMatrixTests {
       return message
     }
 
-    /// Sends a profile or a burn until the recipient has it, and returns what is wrong then.
+    /// Makes the change, syncs until the recipient has it, and returns what is wrong then. Leaves no message behind.
     func run(_ kind: Kind, _ number: Int, _ message: ZDCNode?) async throws -> [String] {
-      if let message { try await alice.burn(message) } else { try await alice.setProfile("Alice \(number)") }
+      let text = "\(number) " + String(repeating: "x", count: kind == .largeMessage ? 1_000_000 : 0)
+      switch kind {
+      case .profile: try await alice.setProfile("Alice \(number)")
+      case .burn: if let message { try await alice.burn(message) }
+      case .message, .largeMessage: try await alice.send(text, to: bob)
+      case .signal: try await alice.send(text, to: bob, isSignal: true)
+      }
       for device in [alice, bob, alice, bob] { try await drain(device) }
       var faults: [String] = []
       if kind == .profile, try await bob.name(of: alice) != "Alice \(number)" { faults.append("another name") }
-      if try await !bob.messages(from: alice).isEmpty { faults.append("a message in the inbox") }
-      if try await !alice.messages(.outbox).isEmpty { faults.append("a message in the outbox") }
+      let inbox = [.profile, .burn].contains(kind) ? [] : ["alice: " + text]
+      let outbox = [.message, .largeMessage].contains(kind) ? ["me: " + text] : []
+      if try await messages(.inbox, bob) != inbox { faults.append("other messages in the inbox") }
+      if try await messages(.outbox, alice) != outbox { faults.append("other messages in the outbox") }
       if try await bob.waitingCount() > 0 { faults.append("an envelope in the mailbox") }
+      try await deleteMessages()
       return faults
+    }
+
+    /// Reads the messages like an app that tries a failed download again.
+    private func messages(_ trunk: ZDCTreesystemTrunk, _ device: TestDevice) async throws -> [String] {
+      for _ in 0..<3 {
+        let found = try? await device.messages(trunk, from: alice)
+        if let found, !found.contains(where: { $0.hasSuffix("?") }) { return found }
+        device.clock.advance(by: .seconds(600))
+      }
+      return try await device.messages(trunk, from: alice)
+    }
+
+    private func deleteMessages() async throws {
+      for (device, trunk) in [(bob, ZDCTreesystemTrunk.inbox), (alice, .outbox)] {
+        try await device.write { _, cloud in
+          guard let root = cloud.trunkNode(trunk) else { return }
+          for node in try cloud.children(ofNodeID: root.uuid) { try cloud.delete(node) }
+        }
+        try await drain(device)
+      }
     }
 
     /// Syncs like an app that tries again after each error.

@@ -151,6 +151,7 @@ struct MessageTests {
       let stranger = ZDCUser(uuid: UserID(1, 2, 3, 4).text, isLocal: false)
       for (users, expected) in [
         ([], ZDCCloudError.Code.missingReceiver), ([bob, bob], .invalidParameter), ([own], .invalidParameter),
+        ([bob] + (0..<256).map { ZDCUser(uuid: UserID(1, 2, 3, $0).text, isLocal: false) }, .invalidParameter),
         ([bob, stranger], .unknownUser), ([ZDCUser(uuid: "nobody", isLocal: false)], .unknownUser),
       ] {
         let found = await Self.code {
@@ -160,6 +161,20 @@ struct MessageTests {
       }
       try await pair.alice.sync()
       #expect(try await pair.alice.messages(.outbox) == [])
+    }
+  }
+
+  @Test func aMessageToAClosedAccount_isRefusedAtTheCall() async throws {
+    try await TestWorld.run { world in
+      let pair = try await Pair(world)
+      let bob = ZDCUser(uuid: try pair.bob.localUserID, isLocal: false)
+      try await #require(try pair.bob.zdc.localUserManager).closeAccount(pair.bob.localUserID)
+      _ = try await #require(try pair.alice.zdc.userManager).fetchUser(id: bob.uuid, for: pair.alice.localUserID)
+      let found = await Self.code {
+        try await pair.alice.write { _, cloud in _ = try cloud.sendMessage(toRecipients: [bob]) }
+      }
+      #expect(found == .invalidParameter)
+      #expect(try await pair.alice.queueCount() == 0)
     }
   }
 
