@@ -51,6 +51,8 @@ extension HostileServerTests {
 
   /// - Bob has grafted Alice's list, and she edits one node; then the server shows him its state of before that
   /// => the branch freezes, and what the server still has of it is returned
+  /// - He accepts the server's state
+  /// => he can read and change the branch again
   @Test func frozenGraft_isTakenOut_asFarAsItVerifies() async throws {
     try await TestWorld.run { world in
       let invited = try await GraftTests.Invited(world)
@@ -70,6 +72,19 @@ extension HostileServerTests {
       let paths = ["/Groceries", "/Groceries/D", "/Groceries/E", "/Groceries/G"]
       let found = try await Self.takeOut(paths, of: tablet)
       #expect(found == [paths[0]: "the list", paths[1]: "blobGone", paths[2]: "eggs", paths[3]: "bread"])
+      // The server's state is accepted, and the server has the newer one again.
+      let user = try tablet.localUserID
+      for zone in try await tablet.syncManager.frozenZones(localUserID: user) {
+        try await tablet.syncManager.acceptServerState(ofZone: zone.zone, localUserID: user)
+      }
+      try await tablet.pull()
+      try hostile.lead("tablet", to: world.server)
+      try await world.settle(tablet, alice, bob)
+      #expect(try await tablet.branch("/Groceries") == alice.branch("/Groceries"))
+      #expect(try await DeviceState(of: tablet).frozen.isEmpty)
+      try await tablet.edit("/Groceries/E", "tablet's")
+      try await world.settle(tablet, alice)
+      #expect(try await alice.content(of: "/Groceries/E")?.data == Data("tablet's".utf8))
       try await tablet.close()
       try await yesterday.stop()
     }

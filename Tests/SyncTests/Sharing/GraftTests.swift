@@ -106,6 +106,31 @@ struct GraftTests {
     }
   }
 
+  /// - Bob links and tags a node of the list, which Alice then edits and moves
+  /// => it keeps its link and tag
+  @Test func linksAndTagsInsideAGraftStay() async throws {
+    try await TestWorld.run { world in
+      let invited = try await Invited(world)
+      let (alice, bob) = (invited.alice, invited.bob)
+      try await bob.graft("/Groceries", invited.invite, from: alice)
+      try await bob.sync()
+      let node = try await bob.node("/Groceries/D")
+      try await bob.write { _, cloud in
+        try cloud.linkNodeID(node.uuid, toKey: "milk", inCollection: "items")
+        cloud.setTag("x", forNodeID: node.uuid, withIdentifier: "tag")
+      }
+      try await alice.edit("/Groceries/D", "oat milk")
+      try await alice.move("/Groceries/D", to: "/Groceries/F/milk")
+      try await invited.expectEqual(on: bob)
+      let found = try await bob.write { _, cloud in
+        let linked = cloud.linkedNode(forKey: "milk", inCollection: "items")
+        return (linked?.uuid, cloud.tag(forNodeID: node.uuid, withIdentifier: "tag") as? String)
+      }
+      #expect(found.0 == node.uuid && found.1 == "x")
+      #expect(try await bob.node("/Groceries/F/milk").uuid == node.uuid)
+    }
+  }
+
   @Test("all of the guest's devices show the graft, offline changes included")
   func theOtherDevicesFollow() async throws {
     try await TestWorld.run { world in
@@ -209,6 +234,43 @@ struct GraftTests {
       }
       #expect(await Self.code { try await bob.graft("/list/D/again", invite, from: alice) } == .invalidParameter)
       #expect(try await bob.queueCount() == 0)
+    }
+  }
+
+  /// - Bob puts Alice's list into a folder that he shares with her, and she puts his folder into that list
+  /// => each sees the other's branch at their own path, and the way back to their own as a leaf, on new devices too
+  @Test func twoPeopleGraftEachOthersBranches() async throws {
+    try await TestWorld.run { world in
+      let invited = try await Invited(world)
+      let (alice, bob) = (invited.alice, invited.bob)
+      try await bob.meet(alice)
+      try await bob.create("/Club", "members")
+      try await bob.share("/Club", with: alice, "rw")
+      try await bob.sync()
+      try await bob.graft("/Club/list", invited.invite, from: alice)
+      try await alice.graft("/Groceries/club", try await bob.invite("/Club"), from: bob)
+      try await world.settle(alice, bob)
+      try await alice.edit("/Groceries/club", "alice's")
+      try await bob.edit("/Club/list/D", "bob's")
+      try await world.settle(alice, bob)
+      let (tablet, phone) = (try await world.device("tablet"), try await world.device("phone", account: "bob"))
+      try await world.settle(tablet, phone)
+      for device in [alice, tablet] {
+        let paths = try await Self.paths(device, "/Groceries")
+        #expect(paths == ["/D", "/E", "/F", "/G", "/club", "/club/list"], "\(device.name)")
+        #expect(try await device.content(of: "/Groceries/D")?.data == Data("bob's".utf8))
+      }
+      for device in [bob, phone] {
+        let paths = try await Self.paths(device, "/Club")
+        #expect(paths == ["/list", "/list/D", "/list/E", "/list/F", "/list/G", "/list/club"], "\(device.name)")
+        #expect(try await device.content(of: "/Club")?.data == Data("alice's".utf8))
+      }
+    }
+  }
+
+  private static func paths(_ device: TestDevice, _ path: String) async throws -> [String]? {
+    try await device.branch(path)?.split(separator: "\n").map { line in
+      line.range(of: "  ").map { String(line[..<$0.lowerBound]) } ?? String(line)
     }
   }
 
