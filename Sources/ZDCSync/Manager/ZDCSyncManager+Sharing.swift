@@ -201,7 +201,7 @@ extension SyncSession {
   }
 
   /// Returns the zone that holds the root of another zone, as far as this device has read.
-  fileprivate func holder(of zone: ZoneID, _ transaction: ZDCReadTransaction) throws -> Int64? {
+  func holder(of zone: ZoneID, _ transaction: ZDCReadTransaction) throws -> Int64? {
     try transaction.zones.zones(localUser: localUser).first { row in
       try row.zone.tree == zone.tree && row.zone != zone && transaction.leaves(zone: row.id).leaf(zone.root) != nil
     }?.id

@@ -34,6 +34,16 @@ struct RelatedZonePuller {
     return try await pullFirst(news.map(\.id))
   }
 
+  /// Pulls the zone that holds the root of a branch before the first pull of the branch: its split is not read yet, and takes
+  /// over the nodes that are here, with queued changes.
+  ///
+  /// - Returns: The first error that the app threw.
+  /// - Throws: as ``pullBranches(deletedBy:_:)``.
+  func pullHolder(of row: ZoneRow) async throws -> DelegateError? {
+    let holder = try await session.database.asyncRead { [session] in try session.holder(of: row.zone, $0) }
+    return try await pullFirst(holder.map { [$0] } ?? [])
+  }
+
   private struct OtherZone: Sendable {
     let id: Int64
     let zone: ZoneID

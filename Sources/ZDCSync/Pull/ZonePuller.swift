@@ -35,6 +35,7 @@ package struct ZonePuller {
 
   private var records: RecordPuller { RecordPuller(session: session, zone: zone) }
   var doubts: DoubtStore { DoubtStore(session: session, zone: zone) }
+  private var related: RelatedZonePuller { RelatedZonePuller(session: session, zone: zone) }
   var graft: GraftAcceptance { GraftAcceptance(session: session, zone: zone) }
 
   /// Pulls until the local tree matches the server's head.
@@ -52,6 +53,11 @@ package struct ZonePuller {
   ) async throws {
     guard var row = try await zoneRow() else { return }
     try await graft.acceptIfGrafted(row)
+    if row.head == nil, row.owner != nil {
+      left.note(try await related.pullHolder(of: row))
+      guard let current = try await zoneRow() else { return }
+      row = current
+    }
     try await Doubt.catching(row.zone) { [row] in try await GrantRetry(session: session, zone: zone).run(row) }
     try await ZoneKeyRequests(session: session).takeSentKey(of: zone)
     let isFirst = try await isFirstPull(row)
@@ -156,7 +162,6 @@ package struct ZonePuller {
 
   /// Pulls other zones that this one needs first.
   private func pullOthers(before page: PageContents, _ row: ZoneRow) async throws -> DelegateError? {
-    let related = RelatedZonePuller(session: session, zone: zone)
     let refusal = try await related.pullBranches(deletedBy: page, row)
     return try await isInsideOther ? refusal : related.pullDestinations(deletedBy: page, row) ?? refusal
   }

@@ -181,6 +181,8 @@ struct BranchAttackTests {
       try await alice.sync()
       try await victim.meet(alice)
       try await victim.graft("/list", try await alice.invite("/list"), from: alice)
+      // The server withholds the tree's log.
+      victim.network.fail(.answer(status: 404, code: "notFound"), "GET", Routes.zoneCommits)
       try await SplitRaceTests.pull(split.branch.root.text, victim)
       #expect(try await victim.branch("/list") == "/inner  ?")
       split.serve(from: hostile)

@@ -122,7 +122,7 @@ struct GraftAttackTests {
   }
 
   /// - Bob has Alice's list, and grafts a part of it with an invitation that names another beginning
-  /// - his device reads that Alice has split the part off, before or after it has asked for the part
+  /// - his device pulls the list, or the part first
   /// => the split decides: the part is where Alice has it, and the graft is a leaf
   @Test("G-4: an invitation names another beginning than the owner's split", arguments: [false, true])
   func anotherGenesisThanTheSplit(isAsked: Bool) async throws {
@@ -142,9 +142,7 @@ struct GraftAttackTests {
       let forged = ZDCGraftInvite(cloudID: target.node.text, cloudPath: ZDCCloudPath(target))
       try await bob.graft("/Milk", forged, from: alice)
       world.expectsSecurityErrors(["zoneForkDetected"], on: bob)
-      if isAsked {
-        await #expect(throws: ZDCSecurityError.self) { try await SplitRaceTests.pull(target.node.text, bob) }
-      }
+      if isAsked { try await SplitRaceTests.pull(target.node.text, bob) }
       try await SplitRaceTests.pull(try await alice.cloudID("/Groceries"), bob)
       try await world.settle(bob, alice)
       #expect(try await bob.node("/Groceries/D/inner").uuid == uuid)
