@@ -6,6 +6,17 @@
   internal import Darwin
 #endif
 
+/// A query whose rows are passed on one by one.
+struct PostgresQuery {
+  let sql: String
+  let values: [PostgresValue]
+  let row: (PostgresRow) throws -> Void
+
+  init(_ sql: String, _ values: [PostgresValue], row: @escaping (PostgresRow) throws -> Void) {
+    (self.sql, self.values, self.row) = (sql, values, row)
+  }
+}
+
 /// One connection, used by one thread.
 ///
 /// It is always in libpq's pipeline mode: ``enqueue(_:_:)`` only collects statements, and the next query sends all of
@@ -83,7 +94,7 @@ final class PostgresConnection {
   func enqueue(_ sql: String, _ values: [PostgresValue]) { waiting.append(Call(sql: sql, values: values)) }
 
   /// Sends the collected statements and waits until they are done.
-  func flush() throws { try send { _ in } }
+  func flush() throws { try send { _, _ in } }
 
   /// Forgets the collected statements.
   func discard() { waiting = [] }
@@ -95,12 +106,28 @@ final class PostgresConnection {
   func all<T>(_ sql: String, _ values: [PostgresValue], row read: (PostgresRow) throws -> T) throws -> [T] {
     var found: [T] = []
     enqueue(sql, values)
-    try send { result in
-      let count = library.rowCount(result)
-      found.reserveCapacity(Int(count))
-      for index in 0..<count { found.append(try read(PostgresRow(library: library, result: result, index: index))) }
+    let last = waiting.count - 1
+    try send { call, result in
+      guard call == last else { return }
+      found.reserveCapacity(Int(library.rowCount(result)))
+      try forEachRow(of: result) { found.append(try read($0)) }
     }
     return found
+  }
+
+  /// Runs queries in one round trip, and passes the rows of each to it.
+  func fetch(_ queries: [PostgresQuery]) throws {
+    let first = waiting.count
+    for query in queries { enqueue(query.sql, query.values) }
+    try send { call, result in
+      if call >= first { try forEachRow(of: result, queries[call - first].row) }
+    }
+  }
+
+  private func forEachRow(of result: LibPQ.Result, _ read: (PostgresRow) throws -> Void) throws {
+    for index in 0..<library.rowCount(result) {
+      try read(PostgresRow(library: library, result: result, index: index))
+    }
   }
 
   func first<T>(_ sql: String, _ values: PostgresValue..., row read: (PostgresRow) throws -> T) throws -> T? {
@@ -112,7 +139,7 @@ final class PostgresConnection {
   func run(_ sql: String, _ values: PostgresValue...) throws -> Int {
     var count = 0
     enqueue(sql, values)
-    try send { count = Int(Self.text(library.changedRows($0))) ?? 0 }
+    try send { count = Int(Self.text(library.changedRows($1))) ?? 0 }
     return count
   }
 
@@ -131,8 +158,8 @@ final class PostgresConnection {
 
   // MARK: - Sending
 
-  /// - Parameter read: called with the result of the last statement.
-  private func send(_ read: (LibPQ.Result) throws -> Void) throws {
+  /// - Parameter read: called with the number and the result of each statement.
+  private func send(_ read: (Int, LibPQ.Result) throws -> Void) throws {
     guard !waiting.isEmpty else { return }
     let calls = waiting
     waiting = []
@@ -181,15 +208,19 @@ final class PostgresConnection {
 
   /// Reads all results up to the end of the pipeline, also after a failure: the connection is then usable again.
   private func receive(
-    _ expected: [(isCall: Bool, sql: String)], _ read: (LibPQ.Result) throws -> Void
+    _ expected: [(isCall: Bool, sql: String)], _ read: (Int, LibPQ.Result) throws -> Void
   ) throws {
     var first: (any Error)?
-    for (index, statement) in expected.enumerated() {
+    var calls = 0
+    for statement in expected {
       guard let result = library.result(handle) else { throw failure() }
       do {
         defer { library.clear(result) }
         try check(result)
-        if index == expected.count - 1 { try read(result) }
+        if statement.isCall {
+          defer { calls += 1 }
+          try read(calls, result)
+        }
       } catch {
         if first == nil { first = error }
         // The next call prepares the statement again.

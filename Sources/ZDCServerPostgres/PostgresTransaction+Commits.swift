@@ -4,7 +4,7 @@ internal import ZDCServer
 // Applying commits. Most statements only join the pipeline, which the end of the write sends.
 extension PostgresTransaction {
   func apply(_ delta: CommitDelta) throws -> [ZoneStatus] {
-    defer { zoneRows = [:] }
+    defer { known = CommitRows() }
     let statuses = try delta.zones.map(apply)
     try removeBlobs(delta.released.map(\.key), where: "replaced_ms IS NOT NULL")
     return statuses

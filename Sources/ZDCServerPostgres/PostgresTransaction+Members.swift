@@ -7,15 +7,19 @@ extension PostgresTransaction {
     try member(user, of: zone).flatMap { $0.leftSeq == nil ? $0.permissions : nil }
   }
 
+  static let memberColumns = "m.permissions, m.joined_seq, m.joined_ms, m.left_seq"
+
   func member(_ user: UserID, of zone: ZoneKey) throws -> MemberRow? {
-    try db.first(
-      "SELECT permissions, joined_seq, joined_ms, left_seq FROM members WHERE user_id = $1 AND zone = $2", .id(user),
-      .int(zone.rawValue)
-    ) { row in
-      MemberRow(
-        permissions: ZoneACL.Permissions(rawValue: UInt16(clamping: row.int(0))), joinedSeq: row.unsigned(1),
-        joinedMs: row.unsigned(2), leftSeq: row.optionalUnsigned(3))
-    }
+    if let member = known.members[zone], member.user == user { return member.row }
+    return try db.first(
+      "SELECT \(Self.memberColumns) FROM members m WHERE m.user_id = $1 AND m.zone = $2", .id(user),
+      .int(zone.rawValue), row: memberRow)
+  }
+
+  func memberRow(_ row: PostgresRow) -> MemberRow {
+    MemberRow(
+      permissions: ZoneACL.Permissions(rawValue: UInt16(clamping: row.int(0))), joinedSeq: row.unsigned(1),
+      joinedMs: row.unsigned(2), leftSeq: row.optionalUnsigned(3))
   }
 
   func zones(offeredTo user: UserID, after cursor: UInt64, limit: Int) throws -> [OfferedZone] {

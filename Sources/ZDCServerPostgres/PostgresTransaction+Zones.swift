@@ -3,17 +3,14 @@ internal import ZDCServer
 
 // Zones
 extension PostgresTransaction {
-  private static let zoneQuery = """
+  static let zoneQuery = """
     SELECT z.id, t.tree_id, z.root, z.seq, z.head, a.bytes, z.retired, z.closed_ms, z.tree
     FROM trees t JOIN zones z ON z.tree = t.id JOIN acls a ON a.id = z.acl
     """
 
   func zone(_ id: ZoneID) throws -> ZoneRow? {
-    if let known = zoneRows[id] { return known }
-    let row = try db.first(
-      "\(Self.zoneQuery) WHERE t.tree_id = $1 AND z.root = $2", .id(id.tree), .id(id.root), row: zoneRow)
-    zoneRows[id] = row
-    return row
+    try known.zones[id]
+      ?? db.first("\(Self.zoneQuery) WHERE t.tree_id = $1 AND z.root = $2", .id(id.tree), .id(id.root), row: zoneRow)
   }
 
   func zone(ofNode node: NodeID, tree: TreeID) throws -> ZoneRow? {
@@ -31,7 +28,7 @@ extension PostgresTransaction {
       """, .id(user), .id(tree), .int(Int64(permission.rawValue)), row: zoneRow)
   }
 
-  private func zoneRow(_ row: PostgresRow) throws -> ZoneRow {
+  func zoneRow(_ row: PostgresRow) throws -> ZoneRow {
     let key = ZoneKey(row.int(0))
     trees[key] = row.int(8)
     return ZoneRow(

@@ -12,8 +12,8 @@ final class PostgresTransaction: MetadataTransaction {
   var movedContents: [Int64: Int64] = [:]
   /// The trees of the zones that were asked for. A zone's tree never changes.
   var trees: [ZoneKey: Int64] = [:]
-  /// The zones that were asked for. A commit asks for its zone several times.
-  var zoneRows: [ZoneID: ZoneRow] = [:]
+  /// What was read for the commits that are decided.
+  var known = CommitRows()
 
   init(_ db: PostgresConnection) {
     self.db = db
@@ -24,13 +24,13 @@ final class PostgresTransaction: MetadataTransaction {
 
 // Accounts
 extension PostgresTransaction {
-  private static let userColumns =
+  static let userColumns =
     """
     user_id, lookup_id, login_key, genesis, link_seq, link_head, sign_gen, enc_gen, closed_ms, created_ms, \
     suspended_ms, quota
     """
 
-  private func userRow(_ row: PostgresRow) throws -> UserRow {
+  func userRow(_ row: PostgresRow) throws -> UserRow {
     UserRow(
       id: try row.id(0), lookup: try row.id(1), loginKey: row.bytes(2), genesis: try row.id(3),
       linkSeq: UInt32(clamping: row.int(4)), linkHead: try row.id(5), signGen: UInt32(clamping: row.int(6)),
@@ -44,7 +44,7 @@ extension PostgresTransaction {
       id.map { .id($0) } ?? .bytes([]), .int(Int64(limit)), row: userRow)
   }
 
-  func user(_ id: UserID) throws -> UserRow? { try users([id])[id] }
+  func user(_ id: UserID) throws -> UserRow? { try known.users[id] ?? users([id])[id] }
 
   func users(_ ids: [UserID]) throws -> [UserID: UserRow] {
     let rows = try db.all(
@@ -65,6 +65,7 @@ extension PostgresTransaction {
   }
 
   func updateUser(_ user: UserRow) throws {
+    known.users[user.id] = nil
     db.enqueue(
       """
       UPDATE users SET lookup_id = $1, login_key = $2, link_seq = $3, link_head = $4, sign_gen = $5, enc_gen = $6,
@@ -124,7 +125,8 @@ extension PostgresTransaction {
   }
 
   func signKey(user: UserID, generation: UInt32) throws -> [UInt8]? {
-    try db.first(
+    if let key = known.writerKey, key.user == user, key.generation == generation { return key.bytes }
+    return try db.first(
       "SELECT k.key FROM users u JOIN sign_keys k ON k.user_key = u.id WHERE u.user_id = $1 AND k.gen = $2", .id(user),
       .int(Int64(generation))
     ) { $0.bytes(0) }

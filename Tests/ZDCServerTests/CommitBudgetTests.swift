@@ -27,9 +27,9 @@ struct CommitBudgetTests {
             _ = try await pair.first.commit(TestZone.body(delete), token: token).expect(200)
             zone.accepted(delete)
           }
-          #expect(puts == [3] + ones(10) + [8], "\(count)")
-          #expect(edits == [3] + ones(9) + [2, 8], "\(count)")
-          #expect(deletes == [3] + ones(7) + [2, 8], "\(count)")
+          #expect(puts == [6] + ones(7) + [8], "\(count)")
+          #expect(edits == [6] + ones(6) + [2, 8], "\(count)")
+          #expect(deletes == [6] + ones(4) + [2, 8], "\(count)")
         }
       }
     }

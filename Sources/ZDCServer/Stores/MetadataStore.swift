@@ -231,6 +231,9 @@ package protocol MetadataTransaction: MetadataReader, InboxTransaction {
   func trimSessions(of user: UserID, device: DeviceID, keeping count: Int) throws -> [[UInt8]]
 
   // Logs
+  /// Announces that commits of a user to these zones are decided next, so that a store behind a network can read what they
+  /// ask for in one round trip. Other stores do nothing.
+  func prepareCommits(of user: UserID, to zones: [ZoneID]) throws
   /// Appends one commit to each of these zones and applies the delta to their nodes, names and content. The delta was
   /// decided on data read in this transaction. Its puts are those of its commit: a store may take a leaf from there.
   ///
@@ -287,6 +290,10 @@ package struct RecordDamaged: Error, Hashable {
   package init(_ name: RecordName) {
     self.name = name
   }
+}
+
+extension MetadataTransaction {
+  package func prepareCommits(of user: UserID, to zones: [ZoneID]) throws {}
 }
 
 extension ServerError {
