@@ -105,9 +105,8 @@ public protocol ZeroDarkCloudDelegate: AnyObject, Sendable {
   /// The node is in the database, its parent was announced earlier, and none of its content has been downloaded.
   ///
   /// To get its content, mark the node, and let ``ZDCDownloadManager/downloadMarkedContents(forLocalUserID:treeID:)``
-  /// fetch it: the mark is stored with the node, and holds until the content is there. A download that is begun here, with
-  /// ``ZDCDownloadManager/downloadNodeData(_:options:completionQueue:completionBlock:)``, begins after this transaction's
-  /// commit, and is not begun again if the app ends.
+  /// fetch it: the mark is stored with the node, and holds until the content is there. A call of `downloadNodeData` in here
+  /// begins its download after this transaction's commit. If the app ends before that, nothing begins it again.
   ///
   /// ```swift
   /// func didDiscoverNewNode(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction) {
