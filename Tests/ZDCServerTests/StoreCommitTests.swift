@@ -30,9 +30,12 @@ import ZDCProtocol
       at now: UInt64 = 10, attaching upload: BlobID? = nil,
       _ change: @escaping @Sendable (any MetadataReader, ZoneRow, inout ZoneDelta) throws -> Void
     ) async throws -> ZoneStatus {
-      let (home, zone) = (account.home, zone)
+      let (home, zone, user) = (account.home, zone, account.userID)
       let subjects = Set([.zone(zone)] + (upload.map { [.upload($0)] } ?? []) as [WriteSubject])
       return try await store.write(subjects) { tx in
+        let before = try Self.answers(tx, zone, user)
+        try tx.prepareCommits(of: user, to: [zone])
+        #expect(try Self.answers(tx, zone, user) == before)
         let row = try #require(try tx.zone(zone))
         let head = ZoneHead(
           zone: zone, seq: row.seq + 1, hash: .random(), acl: home.acl, retiredBelow: row.retiredBelow)
@@ -41,8 +44,18 @@ import ZDCProtocol
         try change(tx, row, &delta)
         delta.commit = try home.commit(delta.puts.map { .put(Self.operation($0.leaf)) }).bytes
         for put in delta.puts { delta.usage.count(record: put.record.bytes) }
-        return try #require(try tx.apply(CommitDelta(zones: [delta])).first)
+        let status = try #require(try tx.apply(CommitDelta(zones: [delta])).first)
+        #expect(try tx.zone(zone)?.status == status)
+        return status
       }
+    }
+
+    /// What a decision about a commit asks for.
+    private static func answers(_ reader: any MetadataReader, _ zone: ZoneID, _ user: UserID) throws -> String {
+      let row = try #require(try reader.zone(zone))
+      let writer = try #require(try reader.user(user))
+      let key = try reader.signKey(user: user, generation: writer.signGen)
+      return "\(row) \(writer) \(key ?? []) \(String(describing: try reader.member(user, of: row.key)))"
     }
 
     func read<T: Sendable>(_ body: @escaping @Sendable (any MetadataReader, ZoneKey) throws -> T) async throws -> T {
