@@ -200,19 +200,22 @@ import ZDCServer
     }
   }
 
-  /// - The recipient has no room for content, and messages that take more than their quota are delivered
-  /// => they wait all the same, and count to nothing that the recipient stores
+  /// - Messages that take more than the recipient's quota are delivered, before and after the account is full
+  /// => they wait, and leave the recipient as much room as before
   @Test func aFullAccountGetsMessages_andTheyDoNotCount() async throws {
     try await Self.run({ $0.bounds.quotaBytes = 1_000 }) { server, alice, bob in
       var home = bob.account.home
-      let content = TestZone.Content(400)
-      try await server.put(
-        [home.record(.random(), content: content.field())], contents: [content], in: &home, token: bob.token)
-      let three = try (0..<3).map { _ in try alice.envelope(to: bob) }
-      #expect(try await server.deliver(three, from: alice.token) == [.delivered, .delivered, .delivered])
-      let small = TestZone.Content(400)
-      try await server.put(
-        [home.record(.random(), content: small.field())], contents: [small], in: &home, token: bob.token)
+      for _ in 0..<2 {
+        let three = try (0..<3).map { _ in try alice.envelope(to: bob) }
+        #expect(try await server.deliver(three, from: alice.token) == [.delivered, .delivered, .delivered])
+        let content = TestZone.Content(400)
+        try await server.put(
+          [home.record(.random(), content: content.field())], contents: [content], in: &home, token: bob.token)
+      }
+      let more = TestZone.Content(400)
+      let (_, body) = try home.put([home.record(.random(), content: more.field())], contents: [more])
+      #expect(try await server.commit(body, token: bob.token).error?.code == .quotaExceeded)
+      #expect(try await server.deliver([alice.envelope(to: bob)], from: alice.token) == [.delivered])
     }
   }
 

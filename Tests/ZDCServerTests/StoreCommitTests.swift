@@ -50,7 +50,7 @@ import ZDCProtocol
       }
     }
 
-    /// What a decision about a commit asks for.
+    /// The rows that a decision about a commit reads.
     private static func answers(_ reader: any MetadataReader, _ zone: ZoneID, _ user: UserID) throws -> String {
       let row = try #require(try reader.zone(zone))
       let writer = try #require(try reader.user(user))

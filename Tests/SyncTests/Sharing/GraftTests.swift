@@ -237,7 +237,7 @@ struct GraftTests {
     }
   }
 
-  /// - Bob puts Alice's list into a folder that he shares with her, and she puts his folder into that list
+  /// - Bob grafts Alice's list into a folder that he shares with Alice, who grafts that folder into the list
   /// => each sees the other's branch at their own path, and the way back to their own as a leaf, on new devices too
   @Test func twoPeopleGraftEachOthersBranches() async throws {
     try await TestWorld.run { world in
