@@ -12,7 +12,7 @@ struct CommitRows {
 }
 
 extension PostgresTransaction {
-  func prepareCommits(of user: UserID, to zones: [ZoneID]) throws {
+  func prefetchCommits(of user: UserID, to zones: [ZoneID]) throws {
     var rows = CommitRows()
     try db.fetch([
       query("\(Self.zoneQuery) JOIN \(Self.named) ON w.tree = t.tree_id AND w.root = z.root", zones) { row in

@@ -34,7 +34,7 @@ import ZDCProtocol
       let subjects = Set([.zone(zone)] + (upload.map { [.upload($0)] } ?? []) as [WriteSubject])
       return try await store.write(subjects) { tx in
         let before = try Self.answers(tx, zone, user)
-        try tx.prepareCommits(of: user, to: [zone])
+        try tx.prefetchCommits(of: user, to: [zone])
         #expect(try Self.answers(tx, zone, user) == before)
         let row = try #require(try tx.zone(zone))
         let head = ZoneHead(

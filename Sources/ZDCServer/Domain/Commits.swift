@@ -25,7 +25,7 @@ enum Commits {
     _ request: CommitRequest, by user: UserID, quotas: Quotas, work: SubtreeWork, aids: CommitAids = CommitAids(),
     now: UInt64, in tx: any MetadataTransaction
   ) throws -> Outcome {
-    try tx.prepareCommits(of: user, to: request.parts.map(\.commit.fields.zone))
+    try tx.prefetchCommits(of: user, to: request.parts.map(\.commit.fields.zone))
     if let replayed = try replayed(request, by: user, in: tx) {
       return Outcome(response: replayed, notices: [], operations: 0)
     }

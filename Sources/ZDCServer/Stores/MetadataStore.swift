@@ -233,7 +233,7 @@ package protocol MetadataTransaction: MetadataReader, InboxTransaction {
   // Logs
   /// Announces that commits of a user to these zones are decided next, so that a store behind a network can read what they
   /// ask for in one round trip. Other stores do nothing.
-  func prepareCommits(of user: UserID, to zones: [ZoneID]) throws
+  func prefetchCommits(of user: UserID, to zones: [ZoneID]) throws
   /// Appends one commit to each of these zones and applies the delta to their nodes, names and content. The delta was
   /// decided on data read in this transaction. Its puts are those of its commit: a store may take a leaf from there.
   ///
@@ -293,7 +293,7 @@ package struct RecordDamaged: Error, Hashable {
 }
 
 extension MetadataTransaction {
-  package func prepareCommits(of user: UserID, to zones: [ZoneID]) throws {}
+  package func prefetchCommits(of user: UserID, to zones: [ZoneID]) throws {}
 }
 
 extension ServerError {

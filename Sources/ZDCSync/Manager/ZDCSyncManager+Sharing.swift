@@ -172,9 +172,6 @@ extension ZDCSyncManager {
     let zone = root.map { ZoneID(tree: tree, root: $0) } ?? ZoneID(trunkOf: tree)
     // Without access, nothing is stored.
     try await session.api.acceptZone(zone)
-    let outer = try await session.database.asyncRead { try session.holder(of: zone, $0) }
-    // The split of the branch is not read yet; it takes over the nodes that are here.
-    if let outer { _ = try await engine.pullRound(of: [outer]) { try await $0.pull($1) }.get() }
     let id = try await session.database.asyncReadWrite { try session.follow(zone, of: owner, $0) }
     await engine.follow(zone, row: id)
     _ = try await engine.pullRound(of: [id]) { try await $0.pull($1) }.get()
@@ -198,13 +195,6 @@ extension SyncSession {
       trees[.derive(owner: user, trunk: .home, appTreeID: appTreeID)] = user
     }
     return trees
-  }
-
-  /// Returns the zone that holds the root of another zone, as far as this device has read.
-  func holder(of zone: ZoneID, _ transaction: ZDCReadTransaction) throws -> Int64? {
-    try transaction.zones.zones(localUser: localUser).first { row in
-      try row.zone.tree == zone.tree && row.zone != zone && transaction.leaves(zone: row.id).leaf(zone.root) != nil
-    }?.id
   }
 
   /// Inserts the row of a zone of another user, unless it is there. A pointer to it that is here is shown as its root.

@@ -40,8 +40,13 @@ struct RelatedZonePuller {
   /// - Returns: The first error that the app threw.
   /// - Throws: as ``pullBranches(deletedBy:_:)``.
   func pullHolder(of row: ZoneRow) async throws -> DelegateError? {
-    let holder = try await session.database.asyncRead { [session] in try session.holder(of: row.zone, $0) }
-    return try await pullFirst(holder.map { [$0] } ?? [])
+    let holder = try await session.database.asyncRead { [session] transaction in
+      try transaction.zones.zones(localUser: session.localUser).first { other in
+        try other.zone.tree == row.zone.tree && other.id != row.id
+          && transaction.leaves(zone: other.id).leaf(row.zone.root) != nil
+      }
+    }
+    return try await pullFirst(holder.map { [$0.id] } ?? [])
   }
 
   private struct OtherZone: Sendable {
