@@ -110,7 +110,8 @@ let package = Package(
     .target(
       name: "ZeroDarkCloudTesting",
       dependencies: [
-        "ZeroDarkCloud", "ZDCServer", "ZDCServerSQLite", "ZDCProtocol", "ZDCTreesystem", "ZDCCrypto", grdb, logging,
+        "ZeroDarkCloud", "ZDCClientStore", "ZDCServer", "ZDCServerSQLite", "ZDCProtocol", "ZDCTreesystem", "ZDCCrypto",
+        grdb, logging,
       ]),
     // `make bench`. A target rather than a separate package, so that it measures what `make demo` built.
     .executableTarget(

@@ -93,6 +93,8 @@ public final class TestDevice: Sendable {
     databaseKey = Data((0..<32).map { _ in UInt8.random(in: 0...255) })
     serverURL = server.url
     network = try Self.network(name, serverURL: serverURL, through: hostile, clock: clock)
+    let config = ZDCConfig(primaryTreeID: Self.treeID, serverURL: serverURL, databaseDirectory: folder)
+    try await EmptyDatabases.createDevice(at: config.databasePath)
     try await open()
   }
 

@@ -65,6 +65,7 @@ public final class TestServer: Sendable {
     let temporary = try TemporaryFolder()
     let folder = temporary.url.appendingPathComponent("server", isDirectory: true)
     let log = CapturedLog()
+    try await EmptyDatabases.createServer(at: folder.appendingPathComponent("zdc.sqlite"))
     let registration: Configuration.Registration? = invites == nil ? nil : .invite
     let running = try await onFreePort { port in
       try await launch(
