@@ -88,7 +88,9 @@ enum AllowedImports {
       ],
       others: ["Crypto"]),
     "ZeroDarkCloudTesting": TargetRule(
-      ours: ["ZeroDarkCloud", "ZDCServer", "ZDCServerSQLite", "ZDCProtocol", "ZDCTreesystem", "ZDCCrypto"],
+      ours: [
+        "ZeroDarkCloud", "ZDCClientStore", "ZDCServer", "ZDCServerSQLite", "ZDCProtocol", "ZDCTreesystem", "ZDCCrypto",
+      ],
       others: ["GRDB", "Logging"],
       reachable: nio),
   ]
