@@ -88,7 +88,7 @@ test-in-postgres:
 check-apple-stubs:
 	@$(LIMIT) Scripts/check-apple
 
-# After something else: two `swift test` that start at the same moment find the build's database locked.
+# After the programs, later than test-commands: of two `swift test` that start at the same moment, one finds the database of the build locked.
 test-small-scope: check-programs
 	$(RUN_TESTS) --ignore-lock --filter SyncTests.SmallScopeTests
 
