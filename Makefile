@@ -62,7 +62,7 @@ SOME = $(shell $(KNOWS_WIDTH) && echo '$(WIDTH) 32')
 
 # LIMIT: a command such as `timeout 3600` in front of each of these. .ci/run sets it, so that a test that hangs is ended and
 # the log names it: pieces that run side by side print their output only when they end.
-# Tests kill processes and never cut the power, so that they need not wait until the disk has written.
+# Tests kill processes and never cut the power, so they need not wait until the disk has written.
 UNSYNCED = $(shell command -v eatmydata)
 RUN_TESTS = $(LIMIT) $(UNSYNCED) $(SWIFT) test --skip-build
 
@@ -88,7 +88,8 @@ test-in-postgres:
 check-apple-stubs:
 	@$(LIMIT) Scripts/check-apple
 
-# After the programs, later than test-commands: of two `swift test` that start at the same moment, one finds the database of the build locked.
+# It waits for check-programs so that it starts later than test-commands: of two `swift test` that start at the same
+# moment, one finds the database of the build locked.
 test-small-scope: check-programs
 	$(RUN_TESTS) --ignore-lock --filter SyncTests.SmallScopeTests
 
