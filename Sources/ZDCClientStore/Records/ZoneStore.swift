@@ -156,6 +156,17 @@ package final class ZoneStore: TransactionCache {
     ).first
   }
 
+  /// The other zone of the tree whose verified log has `node`.
+  package func holder(of node: NodeID, besides row: ZoneRow) throws -> Int64? {
+    let query = """
+      SELECT z.id FROM zdc_zone z CROSS JOIN zdc_leaf l ON l.zone = z.id AND l.node = ?
+      WHERE z.localUser = ? AND z.treeID = ? AND z.id <> ? ORDER BY z.id LIMIT 1
+      """
+    var holder: Int64?
+    try db.forEachRow(query, [node.data, row.localUser, row.zone.tree.data, row.id]) { holder = $0[0] }
+    return holder
+  }
+
   package func trunk(_ trunk: Trunk, localUser: Int64, appTreeID: String) throws -> ZoneRow? {
     let zones = try fetchAll(
       "WHERE localUser = ? AND appTreeID = ? AND trunk = ? AND owner IS NULL ORDER BY id",

@@ -40,13 +40,10 @@ struct RelatedZonePuller {
   /// - Returns: The first error that the app threw.
   /// - Throws: as ``pullBranches(deletedBy:_:)``.
   func pullHolder(of row: ZoneRow) async throws -> DelegateError? {
-    let holder = try await session.database.asyncRead { [session] transaction in
-      try transaction.zones.zones(localUser: session.localUser).first { other in
-        try other.zone.tree == row.zone.tree && other.id != row.id
-          && transaction.leaves(zone: other.id).leaf(row.zone.root) != nil
-      }
+    let holder = try await session.database.asyncRead { transaction in
+      try transaction.zones.holder(of: row.zone.root, besides: row)
     }
-    return try await pullFirst(holder.map { [$0.id] } ?? [])
+    return try await pullFirst(holder.map { [$0] } ?? [])
   }
 
   private struct OtherZone: Sendable {
