@@ -127,6 +127,13 @@ package struct MessageStore {
         """, arguments: [localUser, tree, user.data, isKnown])
   }
 
+  /// Remembers that the user knows these, unless something was decided about them before.
+  package func noteKnown(_ users: [UserID], localUser: Int64, tree: String) throws {
+    let statement = try db.cachedStatement(
+      sql: "INSERT OR IGNORE INTO zdc_message_peer (localUser, appTreeID, userID, isKnown) VALUES (?, ?, ?, 1)")
+    for user in users { try statement.execute(arguments: [localUser, tree, user.data]) }
+  }
+
   /// The users whose messages are taken over.
   package func known(localUser: Int64, tree: String) throws -> Set<UserID> {
     let rows = try Row.fetchAll(

@@ -43,10 +43,11 @@ public struct ZDCMessageRequest: Sendable, Hashable, Identifiable {
 extension ZDCSyncManager {
   /// Asks the server for the messages that wait for the user's decision.
   ///
-  /// A user is known if the local user has written to them or accepted their messages, or if they are a member of one of
-  /// the user's own or accepted trees. Messages of known users come into the inbox with the next pull. Anyone else can
-  /// write too: show such a request as the sender's ID and nothing else, and let the user decide. Requests of blocked
-  /// users are left out. The server deletes a request of an unknown user after 30 days.
+  /// A user is known if the local user has written to them or accepted their messages, on this device or in a message
+  /// that this device has read from another one, or if they are a member of one of the user's own or accepted trees.
+  /// Messages of known users come into the inbox with the next pull. Anyone else can write too: show such a request as the
+  /// sender's ID and nothing else, and let the user decide. Requests of blocked users are left out. The server deletes a
+  /// request of an unknown user after 30 days.
   ///
   /// A message of a known user is a request too if this device has found that the user has declared the key that signed
   /// it compromised: ``ZDCMessageRequest/isKeyCompromised``. Messages that were in the inbox before stay there.

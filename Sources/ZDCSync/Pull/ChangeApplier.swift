@@ -1,4 +1,5 @@
 internal import Foundation
+internal import ZDCAccounts
 package import ZDCClientStore
 internal import ZDCCrypto
 package import ZDCProtocol
@@ -18,6 +19,10 @@ package struct ChangeApplier {
   package let places: LocalTreeResolver
   /// The number of callbacks to the app.
   package internal(set) var announced = 0
+  /// Senders of messages that wait because this device has not met them.
+  var unmet: Set<UserID> = []
+  /// Senders whose messages wait no longer: the server was asked for their chains.
+  var asked: Set<UserID> = []
   private let queuedDeletes: Set<NodeID>
   private let duplicates: DuplicateNames
   private let claims: MoveClaims
@@ -60,6 +65,10 @@ package struct ChangeApplier {
     let known = try nodes.node(zone: zoneRow.id, nodeID: node)
     try checkAgainstPin(item.record, known)
     guard let opened = try quarantine.open(item.record, parent: parent) else { return true }
+    if known == nil, let sender = unmetSender(of: opened) {
+      unmet.insert(sender)
+      return false
+    }
     if let known {
       try update(known, opened, item, parent: parent)
     } else {
@@ -192,6 +201,15 @@ package struct ChangeApplier {
 
   // MARK: New nodes
 
+  /// Returns the sender of a message if this device has not met them: the callback that announces the message finds them.
+  private func unmetSender(of opened: OpenedRecord) -> UserID? {
+    guard zoneRow.owner == nil, opened.record.fields.writer == session.user, opened.secrets.profile == nil,
+      let received = opened.secrets.received, !received.isPlaceholder, received.sender != session.user,
+      !asked.contains(received.sender)
+    else { return nil }
+    return session.identities.strangers(among: [received.sender]).first
+  }
+
   private mutating func insert(_ opened: OpenedRecord, _ item: PageContents.Record, parent: NodeRow) throws {
     if MessageGaps.concern(zoneRow), try applyMessage(opened) { return }
     var row = NodeRow(
@@ -219,9 +237,19 @@ package struct ChangeApplier {
   private func applyMessage(_ opened: OpenedRecord) throws -> Bool {
     try MessageGaps(session: session, transaction: transaction, zone: zoneRow).note(opened)
     if try ProfileChange(session: session, transaction: transaction, zone: zoneRow).apply(opened) { return true }
-    guard opened.secrets.received?.isPlaceholder ?? false else { return false }
+    guard opened.secrets.received?.isPlaceholder ?? false else {
+      try noteSender(opened)
+      return false
+    }
     try deletePlaceholder(opened.record.fields.node)
     return true
+  }
+
+  /// Another device has taken the message over, because the user knows its sender. If this device has decided otherwise
+  /// before, that stays.
+  private func noteSender(_ opened: OpenedRecord) throws {
+    guard let sender = opened.secrets.received?.sender, opened.record.fields.writer == session.user else { return }
+    try transaction.messages.noteKnown([sender], localUser: session.localUser, tree: session.appTreeID)
   }
 
   /// Deletes the placeholder of a burned message, which apps do not see. The device that put it has not deleted it yet.
@@ -296,7 +324,7 @@ package struct ChangeApplier {
     try outgoing.keepServed(&row, before: before, of: zoneRow)
     if try isChangedHere(before) { row.unused?.isRead = before.unused?.isRead ?? false }
     try outgoing.note(row, of: zoneRow)
-    if row.key != before.key { try places.retagChildren(of: row) }
+    if row.key != before.key { try nodes.retagChildren(of: row) }
     // The request in flight of another zone, to which the node moves, has moves of its own.
     let localMoves = try transaction.operations.operations(node: row.id)
       .filter { $0.kind == .move && $0.zone == row.zone }

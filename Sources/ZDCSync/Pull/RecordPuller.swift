@@ -10,6 +10,10 @@ struct DeferredNodes: Sendable {
   var refused: Set<NodeID> = []
   /// The first of these errors.
   var refusal: DelegateError?
+  /// Senders of messages whom this device has not met.
+  var unmet: Set<UserID> = []
+  /// Those of them for whom this pull has asked the server. It does so once, whatever the answer.
+  var asked: Set<UserID> = []
 
   mutating func note(_ error: DelegateError?) { refusal = refusal ?? error }
 
@@ -18,6 +22,7 @@ struct DeferredNodes: Sendable {
   mutating func formUnion(_ other: DeferredNodes) {
     missing.formUnion(other.missing)
     refused.formUnion(other.refused)
+    unmet.formUnion(other.unmet)
     note(other.refusal)
   }
 }
@@ -50,10 +55,24 @@ struct RecordPuller {
     while !order.isEmpty {
       let applied = try await pullInOrder(order, known, &summary, &left)
       refused = left.refused.union(left.missing)
-      // Children whose parents came late, and nodes of a page that arrived in the meantime, are still pending.
-      order = applied == 0 ? [] : try await pendingOrder().filter { !refused.contains($0) }
+      let hasAsked = try await meetSenders(&left)
+      // Children whose parents came late, messages of senders whom this device had not met, and nodes of a page that
+      // arrived in the meantime, are still pending.
+      order = applied == 0 && !hasAsked ? [] : try await pendingOrder().filter { !refused.contains($0) }
     }
     if isWholeLog, !left.missing.isEmpty { try await reportMissing(left.missing) }
+  }
+
+  /// Fetches the identities of senders whose messages wait for that.
+  ///
+  /// - Returns: Whether there were any.
+  private func meetSenders(_ left: inout DeferredNodes) async throws -> Bool {
+    let senders = left.unmet
+    guard !senders.isEmpty else { return false }
+    left.unmet = []
+    left.asked.formUnion(senders)
+    try await session.meet(senders, zone: zone)
+    return true
   }
 
   private func pullInOrder(
@@ -69,7 +88,7 @@ struct RecordPuller {
       let following = Self.takeBatch(size, &rest)
       // Fetched while the current batch is applied.
       async let next = fetchBatch(following, known)
-      let result = try await apply(current)
+      let result = try await apply(current, asked: left.asked)
       applied += result.applied
       left.formUnion(result.left)
       summary.records += result.applied
@@ -127,10 +146,10 @@ struct RecordPuller {
     return FetchedBatch(zone: zone, wanted: wanted, records: records)
   }
 
-  private func apply(_ batch: FetchedBatch) async throws -> BatchResult {
+  private func apply(_ batch: FetchedBatch, asked: Set<UserID>) async throws -> BatchResult {
     // The log, signed by members, names these records by their hashes.
     do {
-      var (result, refusal) = try await apply(batch.records, to: batch.wanted)
+      var (result, refusal) = try await apply(batch.records, to: batch.wanted, asked)
       result.left.note(refusal)
       return result
     } catch let error as ZDCSecurityError where HeadRules.isAboutLog(error.code) {
@@ -142,10 +161,11 @@ struct RecordPuller {
 
   /// Applies records. Nodes for which the app throws are left out; the others are applied.
   private func apply(
-    _ records: FetchedRecords, to wanted: [LogNode]
+    _ records: FetchedRecords, to wanted: [LogNode], _ asked: Set<UserID>
   ) async throws -> (result: BatchResult, refusal: DelegateError?) {
     try await session.writeNotifyingDelegate { [session, zone] transaction in
       var applier = try ChangeApplier(session: session, zone: zone, transaction: transaction)
+      applier.asked = asked
       var result = BatchResult()
       for leaf in wanted {
         guard let record = records.found[leaf.record] else {
@@ -167,6 +187,7 @@ struct RecordPuller {
       }
       try applier.finishBatch()
       result.announced = applier.announced
+      result.left.unmet = applier.unmet
       return result
     }
   }

@@ -121,7 +121,11 @@ extension SyncSession {
   ///
   /// Replay needs none of these chains: whatever the server answers, the caller continues, and a later page asks again.
   func meetMembers(of lists: [ZoneACL?], zone: Int64) async throws {
-    let users = lists.compactMap { $0 }.reduce(into: Set<UserID>()) { $0.formUnion(others(in: $1)) }
+    try await meet(lists.compactMap { $0 }.reduce(into: Set<UserID>()) { $0.formUnion(others(in: $1)) }, zone: zone)
+  }
+
+  /// Fetches the identity chains of users whom this device has not met; see ``meetMembers(of:zone:)``.
+  func meet(_ users: Set<UserID>, zone: Int64) async throws {
     do {
       try await report(try await identities.meet(users), zone: zone)
     } catch let error as ZDCSecurityError {

@@ -25,6 +25,7 @@ struct OutgoingMessages {
   /// Notes a version of a message that another device has put.
   func note(_ row: NodeRow, of zone: ZoneRow) throws {
     guard Self.concern(zone), let message = row.unused, !message.recipients.isEmpty else { return }
+    try transaction.messages.noteKnown(message.recipients, localUser: session.localUser, tree: session.appTreeID)
     let isSentHere = try isSentHere(message)
     if !isSentHere { try dropDeliveries(of: row) }
     guard !isSentHere, message.served.count < message.recipients.count else { return try store.remove(row.id) }
