@@ -19,20 +19,23 @@ package struct BranchRows {
     (self.zone, self.branch) = (zone, branch)
   }
 
-  private static let inBranch = "(SELECT node FROM zdc_leaf WHERE zone = ?1)"
+  /// A condition on the few rows of another table: a list of all the branch's nodes would be made for each of them.
+  private static func isInBranch(_ column: String) -> String {
+    "EXISTS (SELECT 1 FROM zdc_leaf l WHERE l.zone = ?1 AND l.node = \(column))"
+  }
 
   /// Moves the rows of all nodes that the branch has in the cloud, and what is noted about them by their IDs: deletes that
   /// are queued, records that cannot be read, calls of the app that failed, moves to and from other zones that have not
   /// ended.
   package func moveCloudNodes() throws {
     for statement in [
-      "UPDATE zdc_node SET zone = ?1 WHERE zone = ?2 AND nodeID IN \(Self.inBranch)",
-      "UPDATE zdc_operation SET zone = ?1 WHERE zone = ?2 AND node IS NULL AND nodeID IN \(Self.inBranch)",
-      "UPDATE zdc_unreadable SET zone = ?1 WHERE zone = ?2 AND node IN \(Self.inBranch)",
-      "UPDATE zdc_delegate_failure SET zone = ?1 WHERE zone = ?2 AND nodeID IN \(Self.inBranch)",
-      "UPDATE zdc_moved SET zone = ?1 WHERE zone = ?2 AND nodeID IN \(Self.inBranch)",
-      "UPDATE zdc_moved SET copyZone = ?1 WHERE copyZone = ?2 AND copyID IN \(Self.inBranch)",
-      "UPDATE zdc_claim SET zone = ?1 WHERE zone = ?2 AND nodeID IN \(Self.inBranch)",
+      "UPDATE zdc_node SET zone = ?1 WHERE zone = ?2 AND nodeID IN (SELECT node FROM zdc_leaf WHERE zone = ?1)",
+      "UPDATE zdc_operation SET zone = ?1 WHERE zone = ?2 AND node IS NULL AND \(Self.isInBranch("nodeID"))",
+      "UPDATE zdc_unreadable SET zone = ?1 WHERE zone = ?2 AND \(Self.isInBranch("zdc_unreadable.node"))",
+      "UPDATE zdc_delegate_failure SET zone = ?1 WHERE zone = ?2 AND \(Self.isInBranch("nodeID"))",
+      "UPDATE zdc_moved SET zone = ?1 WHERE zone = ?2 AND \(Self.isInBranch("nodeID"))",
+      "UPDATE zdc_moved SET copyZone = ?1 WHERE copyZone = ?2 AND \(Self.isInBranch("copyID"))",
+      "UPDATE zdc_claim SET zone = ?1 WHERE zone = ?2 AND \(Self.isInBranch("nodeID"))",
     ] { try transaction.database.execute(sql: statement, arguments: [branch, zone]) }
     forgetCaches()
   }

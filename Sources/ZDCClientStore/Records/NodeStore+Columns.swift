@@ -132,6 +132,25 @@ extension NodeStore {
     return Data(try sealer.seal(out.bytes, row: Array(row.uuid.utf8)))
   }
 
+  /// Updates the children's tags after the parent got a new key, because the local tree finds children by tags of the
+  /// newest key. A folder may have a hundred thousand of them: only their names are read, and nothing is sealed again.
+  package func retagChildren(of parent: NodeRow) throws {
+    let keys = parent.parentKeys
+    let statement = try db.cachedStatement(sql: "UPDATE zdc_node SET nameTag = ? WHERE id = ?")
+    let children = "SELECT id FROM zdc_node WHERE parent = ? ORDER BY id"
+    for id in try Int64.fetchAll(db, sql: children, arguments: [parent.id]) {
+      guard let name = try name(id: id) else { continue }
+      try statement.execute(arguments: [keys.nameTag(folded: name).data, id])
+    }
+    invalidate()
+  }
+
+  private func name(id: Int64) throws -> [UInt8]? {
+    try db.firstRow("SELECT uuid, sealed FROM zdc_node WHERE id = ?", [id]) { row in
+      try open(try row.requiredBytes(1), uuid: row[0]).name
+    }
+  }
+
   private func open(_ sealed: [UInt8], uuid: String) throws -> Secrets {
     var reader = ByteReader(try sealer.open(sealed, row: Array(uuid.utf8)))
     guard try reader.readUInt8() == 1 else { throw ZDCError(.corruptDatabase) }

@@ -50,6 +50,8 @@ extension NodeStore {
     package var parent: Int64?
     /// Nil if it was never uploaded.
     package var cloudParent: NodeID?
+
+    package var isUploaded: Bool { cloudParent != nil }
   }
 
   /// The node and all below it, shallow first, without opening anything.

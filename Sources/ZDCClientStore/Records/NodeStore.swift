@@ -226,13 +226,6 @@ package final class NodeStore: TransactionCache {
     forget(row.id)
   }
 
-  /// Changes only the tag by which a row is found among its siblings: nothing has to be sealed again.
-  package func update(nameTag: NameTag, id: Int64) throws {
-    try db.cachedStatement(sql: "UPDATE zdc_node SET nameTag = ? WHERE id = ?")
-      .execute(arguments: [nameTag.data, id])
-    forget(id)
-  }
-
   private func forget(_ id: Int64) {
     parentKeys[id] = nil
     olderKeys[id] = nil

@@ -83,7 +83,7 @@ struct KeptNodes {
     var row = row
     (row.key, row.keyGen) = (.random(), 1)
     try nodes.update(row)
-    try places.retagChildren(of: row)
+    try nodes.retagChildren(of: row)
     return row
   }
 }

@@ -130,11 +130,13 @@ struct RemoteRemoval {
   }
 
   /// Returns the topmost live nodes of the branch.
-  private func survivors(below top: NodeRow, gone: Set<NodeID>, _ leaves: LogNodeStore) throws -> [NodeRow] {
-    var survivors: [NodeRow] = []
+  private func survivors(
+    below top: NodeRow, gone: Set<NodeID>, _ leaves: LogNodeStore
+  ) throws -> [NodeStore.CloudPlace] {
+    var survivors: [NodeStore.CloudPlace] = []
     // Survivors, and the nodes that leave with them.
     var alive: Set<Int64> = []
-    for row in try nodes.subtree(of: top.id) where !gone.contains(row.nodeID) {
+    for row in try nodes.cloudPlaces(atOrBelow: top.id) where !gone.contains(row.nodeID) {
       let isCarried = row.parent.map(alive.contains) ?? false
       if row.isUploaded, try leaves.leaf(row.nodeID) == nil { continue }
       guard isCarried || row.isUploaded else { continue }

@@ -120,7 +120,7 @@ struct RootApplier {
     row.historyWrap = zoneRow.head?.acl.fields.historyWrap ?? []
     guard let before else { return try nodes.insert(&row) }
     try nodes.update(row)
-    if row.key != before.key { try places.retagChildren(of: row) }
+    if row.key != before.key { try transaction.nodes.retagChildren(of: row) }
   }
 
   private func uuid() throws -> String {

@@ -99,7 +99,7 @@ struct InFlightCompletion {
   private func store(_ row: NodeRow, before: NodeRow) throws {
     try transaction.nodes.updateCloud(row)
     guard row.key != before.key else { return }
-    try LocalTreeResolver(session: session, transaction: transaction).retagChildren(of: row)
+    try transaction.nodes.retagChildren(of: row)
   }
 
   private func endUnreadable(_ row: NodeRow) throws {

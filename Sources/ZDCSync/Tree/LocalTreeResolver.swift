@@ -186,19 +186,6 @@ package final class LocalTreeResolver {
 
   // MARK: Names
 
-  /// Updates the children's tags after the parent got a new key, because the local tree finds children by tags of the
-  /// newest key.
-  func retagChildren(of parent: NodeRow) throws {
-    let keys = parent.parentKeys
-    var last = Int64(0)
-    while true {
-      let children = try nodes.children(of: parent.id, after: last, limit: 10_000)
-      for child in children { try nodes.update(nameTag: keys.nameTag(folded: child.name), id: child.id) }
-      guard let id = children.last?.id else { return }
-      last = id
-    }
-  }
-
   /// Returns "Name", or "Name 2", "Name 3" … if another node has the name.
   func freeName(_ name: [UInt8], under parent: NodeRow, except id: Int64) throws -> [UInt8] {
     let keys = try nodes.keys(of: parent)
