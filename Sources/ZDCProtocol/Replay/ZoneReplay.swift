@@ -4,9 +4,11 @@
 /// Pure: it accesses state and identities through protocols, and reads or writes nothing else.
 package struct ZoneReplay<Identities: IdentityDirectory> {
   private let identities: Identities
+  private let signatures: CommitSignatures
 
-  package init(identities: Identities) {
-    self.identities = identities
+  /// - Parameter signatures: Signatures that are known to be valid.
+  package init(identities: Identities, signatures: CommitSignatures = CommitSignatures()) {
+    (self.identities, self.signatures) = (identities, signatures)
   }
 
   /// Verifies the next commit and applies it to `state`, for logs without splits.
@@ -89,7 +91,7 @@ package struct ZoneReplay<Identities: IdentityDirectory> {
   private func checkSignature(_ commit: ZoneCommit, after head: ZoneHead?) throws {
     let retiredBelow = head?.retiredBelow[commit.fields.writer] ?? 0
     try require(commit.fields.writerGen >= retiredBelow, .writerNotAuthorized)
-    try commit.checkSigner(identities)
+    try commit.checkSigner(identities, signatures)
   }
 
   private func apply(
@@ -144,12 +146,15 @@ extension ZoneCommit {
 
   /// Verifies that the named writer signed the commit. The writer's permissions are not checked.
   ///
+  /// - Parameter known: Signatures that are known to be valid.
   /// - Throws: `ZDCSecurityError` with `writerUnknown` or `signatureInvalid`.
-  package func checkSigner(_ identities: some IdentityDirectory) throws {
+  package func checkSigner(
+    _ identities: some IdentityDirectory, _ known: CommitSignatures = CommitSignatures()
+  ) throws {
     guard let key = try identities.signKey(user: fields.writer, generation: fields.writerGen) else {
       throw ZDCSecurityError(.writerUnknown, user: fields.writer)
     }
-    let isValid = Signatures.isValid(signature, by: key, label: "commit", message: signedBytes)
+    let isValid = known.contains(self, by: key) || hasSignature(by: key)
     try require(isValid, .signatureInvalid)
   }
 }

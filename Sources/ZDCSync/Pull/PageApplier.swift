@@ -14,6 +14,8 @@ package struct PageApplier {
   package let writers: WriterKeys
   /// The beginnings of zones that the page's commits split off, and of this zone.
   var origins = ZoneOrigins()
+  /// Signatures of the page's commits that were verified before the transaction.
+  var signatures = CommitSignatures()
 
   /// Returns the number of new commits. Commits up to the pin are skipped once they are known to match the pinned ones.
   package func apply(_ page: PageContents) throws -> Int {
@@ -140,7 +142,8 @@ package struct PageApplier {
     _ commit: ZoneCommit, _ acl: ZoneACL?, after head: ZoneHead?, to state: inout LogNodeStore
   ) throws -> ZoneStep {
     do {
-      return try ZoneReplay(identities: writers).advance(commit, acl: acl, list: origins.state, after: head, to: &state)
+      return try ZoneReplay(identities: writers, signatures: signatures)
+        .advance(commit, acl: acl, list: origins.state, after: head, to: &state)
     } catch let error as ZDCSecurityError where error.code == .keyCommitmentMismatch {
       // Everywhere else this code is about one key. Replay checks the commit's signature first, so this is proof.
       throw Doubt(error, isSigned: true)

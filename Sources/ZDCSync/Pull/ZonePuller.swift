@@ -136,10 +136,13 @@ package struct ZonePuller {
     try await readKeys(namedIn: Array(contents.lists.values) + origins.branches.values.map(\.acl))
     try await meetMembers(of: contents, origins, row, writers: writers)
     let inOthers = try await pullOthers(before: contents, row)
+    // A long page would hold the database's writer for most of the time on one core.
+    let signatures = await CommitSignatures.check(contents.commits.map(\.commit), writers)
     return try await Doubt.catching(row.zone, isSigned: { contents.isSigned(by: writers) }) {
       let ((count, isKnown), refusal) = try await session.writeNotifyingDelegate { [session, zone] transaction in
         let applier = PageApplier(
-          session: session, zone: zone, transaction: transaction, writers: writers, origins: origins)
+          session: session, zone: zone, transaction: transaction, writers: writers, origins: origins,
+          signatures: signatures)
         return (try applier.apply(contents), try transaction.isKnown(page.head.seq, zone: zone))
       }
       if count > 0 { session.activity.foundChanges() }

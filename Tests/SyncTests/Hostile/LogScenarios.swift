@@ -59,6 +59,13 @@ extension HostileScenario {
     HostileScenario("25", "C3", story: "a signature is not that of the commit", error: "signatureInvalid", .suspends) {
       act in act.tell(.turnBit(.commit, at: -1))
     },
+    HostileScenario(
+      "25", story: "a signature in the middle of many commits is wrong", error: "signatureInvalid", .suspends
+    ) { act in
+      var commits = try act.puts(40)
+      commits[20] = ZoneCommit(commits[20].fields) { _ in [UInt8](repeating: 1, count: 64) }
+      act.show(commits)
+    },
     HostileScenario("25", story: "a node is put without the writer's key", error: "signatureInvalid", .suspends) {
       act in
       let record = try RecordSealer.seal(try act.zone.draft(new: "planted"))
@@ -246,4 +253,25 @@ extension HostileScenario {
         })
     },
   ]
+}
+
+extension HostileAct {
+  /// Creates commits that follow the log and that an authorised writer has signed. Each puts a node.
+  fileprivate func puts(_ count: Int) throws -> [ZoneCommit] {
+    var commits: [ZoneCommit] = []
+    for _ in 0..<count {
+      let node = NodeID.random()
+      let put = ZoneOperation.Put(
+        node: node, parent: zone.zone.root, record: RecordHash(labelledHash: "record", node.bytes), keyGen: 1,
+        parentKeyGen: 1)
+      commits.append(try zone.commit([.put(put)], after: commits.last))
+    }
+    return commits
+  }
+
+  /// Shows commits at the end of the log's page, the last of which is the head.
+  fileprivate func show(_ commits: [ZoneCommit]) {
+    guard let head = commits.last?.fields.seq, let hash = commits.last?.hash else { return }
+    tell(.add(commits.map { ServedItem($0) }, to: zone.zone), .head(zone.zone, seq: head, hash: hash))
+  }
 }
