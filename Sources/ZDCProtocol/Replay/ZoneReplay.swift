@@ -126,10 +126,14 @@ extension ZoneReplay {
 
 extension ZoneCommit {
   /// The keys that the commit's replay needs: that of its writer, and those that it retires.
-  package var signers: Set<Signer> {
-    var signers: Set = [Signer(user: fields.writer, generation: fields.writerGen)]
+  package var signers: Set<Signer> { Set([signer] + retiredSigners) }
+
+  var signer: Signer { Signer(user: fields.writer, generation: fields.writerGen) }
+
+  var retiredSigners: [Signer] {
+    var signers: [Signer] = []
     for case .retireKey(let user, let generation) in fields.operations {
-      signers.insert(Signer(user: user, generation: generation))
+      signers.append(Signer(user: user, generation: generation))
     }
     return signers
   }

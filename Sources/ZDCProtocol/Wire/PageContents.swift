@@ -74,7 +74,24 @@ package struct PageContents {
 
   /// The keys that the page's replay needs: those of its writers, and those that it retires.
   package var signers: Set<Signer> {
-    commits.reduce(into: []) { $0.formUnion($1.commit.signers) }
+    var signers: Set<Signer> = []
+    // Most commits have the same writer as the one before.
+    var last: Signer?
+    for item in commits {
+      if item.commit.signer != last { signers.insert(item.commit.signer) }
+      last = item.commit.signer
+      signers.formUnion(item.commit.retiredSigners)
+    }
+    return signers
+  }
+
+  /// Returns the nodes that commits after a number delete, without those below them; nil stands for the beginning.
+  package func deletes(after seq: UInt64?) -> [NodeID] {
+    var nodes: [NodeID] = []
+    for item in commits where seq.map({ item.commit.fields.seq > $0 }) ?? true {
+      for case .delete(let node, _, _) in item.commit.fields.operations { nodes.append(node) }
+    }
+    return nodes
   }
 
   /// Returns the ``signers`` that are members according to the list before the page or a list in it. Commits of others

@@ -15,17 +15,17 @@ struct RelatedZonePuller {
   ///
   /// - Returns: The first error that the app threw.
   /// - Throws: `ZDCServerError`, `ZDCTransportError`, `CancellationError`.
-  func pullBranches(deletedBy page: PageContents, _ row: ZoneRow) async throws -> DelegateError? {
-    try await pullFirst(try await branches(deletedBy: page, row))
+  func pullBranches(at deleted: [NodeID]) async throws -> DelegateError? {
+    try await pullFirst(try await branches(at: deleted))
   }
 
   /// Pulls the other zones with news before a page is applied that deletes nodes which this device has: the writer may have
   /// moved them there, and the copies take over their local IDs, links and queued changes (M-3).
   ///
   /// - Returns: The first error that the app threw.
-  /// - Throws: as ``pullBranches(deletedBy:_:)``.
-  func pullDestinations(deletedBy page: PageContents, _ row: ZoneRow) async throws -> DelegateError? {
-    guard try await deletesKnownNodes(page, row) else { return nil }
+  /// - Throws: as ``pullBranches(at:)``.
+  func pullDestinations(of deleted: [NodeID], _ row: ZoneRow) async throws -> DelegateError? {
+    guard try await hasAny(of: deleted) else { return nil }
     let others = try await others(than: row)
     guard !others.isEmpty else { return nil }
     let named = try await session.api.zones(since: nil).zones
@@ -38,7 +38,7 @@ struct RelatedZonePuller {
   /// over the nodes that are here, with queued changes.
   ///
   /// - Returns: The first error that the app threw.
-  /// - Throws: as ``pullBranches(deletedBy:_:)``.
+  /// - Throws: as ``pullBranches(at:)``.
   func pullHolder(of row: ZoneRow) async throws -> DelegateError? {
     let holder = try await session.database.asyncRead { transaction in
       try transaction.zones.holder(of: row.zone.root, besides: row)
@@ -85,23 +85,14 @@ struct RelatedZonePuller {
     return refusal
   }
 
-  private func deletes(_ page: PageContents, _ row: ZoneRow) -> [NodeID] {
-    let new = page.commits.filter { item in row.head.map { item.commit.fields.seq > $0.seq } ?? true }
-    return new.flatMap(\.commit.fields.operations).compactMap { operation in
-      if case .delete(let node, _, _) = operation { node } else { nil }
-    }
-  }
-
-  private func deletesKnownNodes(_ page: PageContents, _ row: ZoneRow) async throws -> Bool {
-    let deleted = deletes(page, row)
+  private func hasAny(of deleted: [NodeID]) async throws -> Bool {
     guard !deleted.isEmpty else { return false }
     return try await session.database.asyncRead { [zone] transaction in
       try deleted.contains { try transaction.nodes.node(zone: zone, nodeID: $0) != nil }
     }
   }
 
-  private func branches(deletedBy page: PageContents, _ row: ZoneRow) async throws -> [Int64] {
-    let deleted = deletes(page, row)
+  private func branches(at deleted: [NodeID]) async throws -> [Int64] {
     guard !deleted.isEmpty else { return [] }
     return try await session.database.asyncRead { [zone] transaction in
       guard try !transaction.mounts.isEmpty else { return [] }

@@ -165,8 +165,9 @@ package struct ZonePuller {
 
   /// Pulls other zones that this one needs first.
   private func pullOthers(before page: PageContents, _ row: ZoneRow) async throws -> DelegateError? {
-    let refusal = try await related.pullBranches(deletedBy: page, row)
-    return try await isInsideOther ? refusal : related.pullDestinations(deletedBy: page, row) ?? refusal
+    let deleted = page.deletes(after: row.head?.seq)
+    let refusal = try await related.pullBranches(at: deleted)
+    return try await isInsideOther ? refusal : related.pullDestinations(of: deleted, row) ?? refusal
   }
 
   /// Returns the writers' keys. The server may show a member's missing key later, so a missing key is no evidence
