@@ -4,6 +4,25 @@ package import ZDCProtocol
 
 /// The hashes of a zone's verified commits inside one transaction.
 package struct CommitLogStore {
+  /// A commit to store.
+  package struct Entry {
+    fileprivate let seq: Int64
+    fileprivate let hash: CommitHash
+    fileprivate let isOwn: Bool
+    fileprivate let madeMs: Int64
+    fileprivate let isBinding: Bool
+
+    /// - Parameter raisesKeys: it gave an existing node another key.
+    package init(_ commit: ZoneCommit, isOwn: Bool, raisesKeys: Bool) {
+      (seq, hash, self.isOwn) = (commit.fields.seq.stored, commit.hash, isOwn)
+      madeMs = isOwn ? commit.fields.timeMs.stored : 0
+      isBinding = raisesKeys || commit.changesRights
+    }
+  }
+
+  /// The number of commits that one statement stores.
+  package static let block = 64
+
   package let db: Database
   package let zone: Int64
 
@@ -33,12 +52,39 @@ package struct CommitLogStore {
   ///
   /// - Parameter raisesKeys: it gave an existing node another key.
   package func insert(_ commit: ZoneCommit, isOwn: Bool, raisesKeys: Bool) throws {
-    let statement = try db.cachedStatement(
-      sql: "INSERT OR IGNORE INTO zdc_log (zone, seq, hash, isOwn, madeMs, isBinding) VALUES (?, ?, ?, ?, ?, ?)")
-    try statement.execute(arguments: [
-      zone, commit.fields.seq.stored, commit.hash.data, isOwn, isOwn ? commit.fields.timeMs.stored : 0,
-      raisesKeys || commit.changesRights,
-    ])
+    try insert([Entry(commit, isOwn: isOwn, raisesKeys: raisesKeys)])
+  }
+
+  /// Stores commits, unless they are stored already.
+  package func insert(_ entries: [Entry]) throws {
+    var rest = entries[...]
+    while !rest.isEmpty {
+      let isBlock = rest.count >= Self.block
+      let next = rest.prefix(isBlock ? Self.block : 1)
+      let statement = try db.cachedStatement(sql: isBlock ? Self.insertBlock : Self.insertOne)
+      try statement.execute(arguments: arguments(next))
+      rest = rest.dropFirst(next.count)
+    }
+  }
+
+  private func arguments(_ entries: ArraySlice<Entry>) -> StatementArguments {
+    var values: [(any DatabaseValueConvertible)?] = []
+    values.reserveCapacity(entries.count * 6)
+    for entry in entries {
+      let row: [(any DatabaseValueConvertible)?] = [
+        zone, entry.seq, entry.hash.data, entry.isOwn, entry.madeMs, entry.isBinding,
+      ]
+      values += row
+    }
+    return StatementArguments(values)
+  }
+
+  private static let insertOne = insertStatement(rows: 1)
+  private static let insertBlock = insertStatement(rows: block)
+
+  private static func insertStatement(rows count: Int) -> String {
+    let rows = [String](repeating: "(?, ?, ?, ?, ?, ?)", count: count).joined(separator: ", ")
+    return "INSERT OR IGNORE INTO zdc_log (zone, seq, hash, isOwn, madeMs, isBinding) VALUES \(rows)"
   }
 
   package func remove(from seq: UInt64) throws {

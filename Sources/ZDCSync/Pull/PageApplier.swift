@@ -28,18 +28,24 @@ package struct PageApplier {
     let listBefore = row.head?.acl
     var count = 0
     var versions: [AccessChange.Version] = []
+    var unwritten: [CommitLogStore.Entry] = []
     for item in page.commits {
       // A request of this device may contain the genesis of another zone.
       if origins.isOwnRequest, item.commit.fields.zone != row.zone { continue }
       try require(item.commit.fields.zone == row.zone, .recordBindingMismatch)
       if let head = row.head, item.commit.fields.seq <= head.seq {
+        try write(&unwritten)
         try checkKnown(item.commit, head: head)
         continue
       }
       let isOwn = item.commit.hash == ownHash
       if !isOwn { try crossing.prepare(for: item.commit, in: zone) }
       let before = row.head?.acl
-      let state = try replay(item.commit, page: page, isOwn: isOwn, row: &row)
+      let state = try follow(item.commit, page: page, isOwn: isOwn, row: &row)
+      unwritten.append(CommitLogStore.Entry(item.commit, isOwn: isOwn, raisesKeys: state.raisesKeys))
+      // All other commits lead to steps or calls of the app that may read the log.
+      let isPlain = !isOwn && item.commit.hasOnlyPuts
+      if !isPlain || unwritten.count == CommitLogStore.block { try write(&unwritten) }
       if expected?.seq == item.commit.fields.seq { try expectedHeads.fulfil(item.commit) }
       if state.split != nil { try transaction.zones.update(row) }
       let split = try state.split.map { try settle($0, item, state, parentList: row.head?.acl, isOwn: isOwn) }
@@ -65,6 +71,7 @@ package struct PageApplier {
       try remove(state.removed, item)
       if !deleted.isEmpty, !isOwn { try readAgain(state.moved.keys, outside: deleted) }
     }
+    try write(&unwritten)
     try transaction.zones.update(row)
     if count > 0 { try MemberHeads(session: session, transaction: transaction).settle(row) }
     if row.isClosed, count > 0 {
@@ -78,6 +85,12 @@ package struct PageApplier {
         .queue(for: row, before: listBefore?.fields, isOwn: versions.contains(where: \.isOwn))
     }
     return count
+  }
+
+  /// Stores commits in the table of the log.
+  private func write(_ unwritten: inout [CommitLogStore.Entry]) throws {
+    try log.insert(unwritten)
+    unwritten.removeAll(keepingCapacity: true)
   }
 
   /// Ends the zone here, after its last commit.
@@ -97,7 +110,6 @@ package struct PageApplier {
   /// Checks a commit at or below the pin. A different commit at a known position proves a second history if a member
   /// signed it.
   private func checkKnown(_ commit: ZoneCommit, head: ZoneHead) throws {
-    let log = CommitLogStore(db: transaction.database, zone: zone)
     let known = commit.fields.seq == head.seq ? head.hash : try log.hash(seq: commit.fields.seq)
     guard let known, known != commit.hash else { return }
     try commit.checkSigner(writers)
@@ -114,7 +126,16 @@ package struct PageApplier {
     throw ZDCSecurityError(.zoneForkDetected, zone: head.zone, user: fields.writer)
   }
 
+  /// Replays the next commit, and stores it in the table of the log.
   package func replay(
+    _ commit: ZoneCommit, page: PageContents, isOwn: Bool, row: inout ZoneRow
+  ) throws -> LogNodeStore {
+    let state = try follow(commit, page: page, isOwn: isOwn, row: &row)
+    try log.insert(commit, isOwn: isOwn, raisesKeys: state.raisesKeys)
+    return state
+  }
+
+  private func follow(
     _ commit: ZoneCommit, page: PageContents, isOwn: Bool, row: inout ZoneRow
   ) throws -> LogNodeStore {
     var state = LogNodeStore(
@@ -129,8 +150,6 @@ package struct PageApplier {
     if row.trunk == .inbox, row.owner == nil {
       try transaction.messages.setSeen(commit.fields.operations.compactMap(\.putNode), zone: zone)
     }
-    try CommitLogStore(db: transaction.database, zone: zone).insert(
-      commit, isOwn: isOwn, raisesKeys: state.raisesKeys)
     if let acl {
       row.listSeq = commit.fields.seq
       try ZoneKeys(session: session, transaction: transaction).take(acl, page.grants, row: &row)
@@ -206,6 +225,12 @@ package struct PageApplier {
   }
 
   private var crossing: ZoneCrossing { ZoneCrossing(session: session, transaction: transaction) }
+
+  private var log: CommitLogStore { CommitLogStore(db: transaction.database, zone: zone) }
+}
+
+extension ZoneCommit {
+  fileprivate var hasOnlyPuts: Bool { fields.operations.allSatisfy { $0.putNode != nil } }
 }
 
 extension ZoneOperation {

@@ -50,6 +50,14 @@ extension HostileScenario {
       let next = try act.zone.commit(other.fields.operations, after: other)
       act.tell(.add([ServedItem(next)], to: act.zone.zone), .head(act.zone.zone, seq: next.fields.seq, hash: next.hash))
     },
+    HostileScenario(
+      "C7", "30", story: "another commit stands at a number that the page has passed", error: "zoneForkDetected",
+      .freezes
+    ) { act in
+      let commits = try act.puts(4)
+      let other = try act.zone.commit(commits[3].fields.operations, after: commits[0])
+      act.show(commits, and: [other])
+    },
   ]
 
   private static let signatures: [HostileScenario] = [
@@ -269,9 +277,10 @@ extension HostileAct {
     return commits
   }
 
-  /// Shows commits at the end of the log's page, the last of which is the head.
-  fileprivate func show(_ commits: [ZoneCommit]) {
-    guard let head = commits.last?.fields.seq, let hash = commits.last?.hash else { return }
-    tell(.add(commits.map { ServedItem($0) }, to: zone.zone), .head(zone.zone, seq: head, hash: hash))
+  /// Shows commits at the end of the log's page, the last of which is the head, and others after it.
+  fileprivate func show(_ commits: [ZoneCommit], and others: [ZoneCommit] = []) {
+    guard let head = commits.last else { return }
+    let items = (commits + others).map { ServedItem($0) }
+    tell(.add(items, to: zone.zone), .head(zone.zone, seq: head.fields.seq, hash: head.hash))
   }
 }
