@@ -73,6 +73,45 @@ struct MessageFaultTests {
     }
   }
 
+  /// - the request with a message is lost, and its recipient replaces their keys before it is sent again
+  /// => the server refuses the stored envelope; the message is sealed again with the same number, and arrives once
+  @Test func anEnvelopeUnderAnOldKey_isSealedAgain() async throws {
+    try await TestWorld.run { world in
+      let pair = try await Pair(world)
+      let (alice, bob) = (pair.alice, pair.bob)
+      alice.network.keepTraffic()
+      alice.network.fail(.loseRequest, "POST", Routes.messages)
+      let message = try await alice.send("hello", to: bob)
+      _ = try? await alice.sync()
+      #expect(alice.network.hasStruck)
+      try await bob.zdc.localUserManager?.rotateKeys(for: try bob.localUserID)
+      try await alice.sync()
+      let explained = try await alice.write { _, cloud in cloud.explain(nodeID: message.uuid) }
+      let refused = try #require(explained?.operations.first)
+      #expect(refused.reason == .serverSaid && refused.detail == "recipientKeyStale")
+      world.clock.advance(by: .seconds(3_600))
+      try await alice.sync()
+      let sent = Self.envelopes(sentBy: alice)
+      try #require(sent.count == 2)
+      #expect(sent[0].id == sent[1].id && sent[0].recipientEncGen < sent[1].recipientEncGen)
+      // With another number, one of the two messages would come after a gap, which is a security error.
+      try await alice.send("and more", to: bob)
+      try await alice.sync()
+      #expect(alice.recorder.take().filter { $0.hasPrefix("sent") } == ["sent hello", "sent and more"])
+      try await bob.sync()
+      #expect(try await bob.messages(from: alice) == ["alice: and more", "alice: hello"])
+    }
+  }
+
+  /// The first envelope of each request that has reached the server, since the device keeps its traffic.
+  private static func envelopes(sentBy device: TestDevice) -> [MessageEnvelope] {
+    device.network.traffic.compactMap { bytes -> MessageEnvelope? in
+      var reader = ZDCProtocol.Bundle.Reader(bytes)
+      guard case .envelope(let envelope)? = try? reader.next() else { return nil }
+      return envelope
+    }
+  }
+
   // MARK: Dependencies
 
   enum ListFault: CaseIterable, Sendable {
