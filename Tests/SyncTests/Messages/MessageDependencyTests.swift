@@ -1,4 +1,6 @@
+import Synchronization
 import Testing
+import ZDCProtocol
 import ZeroDarkCloudTesting
 
 @testable import ZDCSync
@@ -84,6 +86,61 @@ struct MessageDependencyTests {
       #expect(try await bob.messages(from: alice) == ["alice: join"])
       #expect(try await alice.queueCount() == 0)
     }
+  }
+
+  enum Ending: CaseIterable, Sendable { case kept, deleted }
+
+  /// - a message depends on the share of a node that another device of the sender deletes
+  /// => explain names the share, and why it waits; once the app has kept the node, the message leaves after its list,
+  ///   and once it has deleted the node, without one
+  @Test(arguments: Ending.allCases) func aDependencyThatAnotherDeviceDeletes_isNamed(ending: Ending) async throws {
+    try await TestWorld.run { world in
+      let pair = try await Pair(world)
+      let (alice, bob, phone) = (pair.alice, pair.bob, try await world.device("alice's phone"))
+      let list = try await alice.create("/list", "milk")
+      try await alice.sync()
+      try await phone.sync()
+      let shares = try await alice.share("/list", with: bob)
+      let message = try await alice.send("join", to: bob, after: shares)
+      try await phone.delete("/list")
+      try await phone.sync()
+      try await alice.sync()
+      let share = try #require(shares.first?.uuid)
+      let waiting = try #require(try await Self.delivery(message, alice))
+      #expect(waiting.reason == .waitingForOperation && waiting.detail == share && waiting.rootCauses == [share])
+      let parked = try await alice.write { _, cloud in cloud.explain(operationUUID: share) }
+      #expect(parked?.reason == .deletedRemotely)
+      let offers = Self.countOffers(to: bob, whenDelivering: alice)
+      switch ending {
+      case .kept:
+        try await alice.write { _, cloud in cloud.queueDataUpload(forNodeID: list.uuid, withChangeset: nil) }
+      case .deleted: try await alice.delete("/list")
+      }
+      try await world.settle(alice, phone)
+      #expect(offers.counts == [ending == .kept ? 1 : 0])
+      #expect(alice.recorder.take().count { $0 == "sent join" } == 1)
+      #expect(try await phone.members(bob, of: "/list") == (ending == .kept ? ["bob": "rw"] : [:]))
+      try await bob.sync()
+      #expect(try await bob.messages(from: alice) == ["alice: join"])
+    }
+  }
+
+  private final class Offers: Sendable {
+    private let all = Mutex<[Int]>([])
+    var counts: [Int] { all.withLock { $0 } }
+
+    func add(_ count: Int) { all.withLock { $0.append(count) } }
+  }
+
+  /// Counts the trees that are offered to the recipient when the next message is on its way to the server.
+  private static func countOffers(to recipient: TestDevice, whenDelivering sender: TestDevice) -> Offers {
+    let offers = Offers()
+    let look = Fault.before {
+      let user = try recipient.localUserID
+      offers.add(try await recipient.syncManager.offeredTrees(forLocalUserID: user).count)
+    }
+    sender.network.fail(look, "POST", Routes.messages)
+    return offers
   }
 
   /// - a message depends on a share that is reverted before it is sent
