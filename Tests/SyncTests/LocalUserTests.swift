@@ -81,6 +81,33 @@ struct LocalUserTests {
     }
   }
 
+  /// - Alice and Bob are local users of one device, who have not met otherwise; she sends him a message about a list
+  /// => he finds it there with its sender, and on his other device; the message counts as sent once
+  @Test func aMessageFromOneLocalUserToAnother_arrives() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let other = try await world.device("B", account: "bob")
+      let (alice, bob) = (try a.localUserID, try await a.login(words: try #require(world.words(of: "bob"))))
+      for user in [alice, bob] { try await a.sync(user: user) }
+      try await a.create("/list", "milk")
+      // Nobody has fetched Bob's identity chain for Alice: he is known because he is a local user.
+      try await a.send("join", to: other, after: try await a.share("/list", with: other))
+      try await a.sync()
+      #expect(a.recorder.take().filter { $0.hasPrefix("sent") } == ["sent join"])
+      try await a.syncManager.acceptMessages(fromUserID: alice, forLocalUserID: bob)
+      try await a.sync(user: bob)
+      let found = try await a.write(user: bob) { _, cloud in
+        let messages = try cloud.trunkNode(.inbox).map { try cloud.children(ofNodeID: $0.uuid) } ?? []
+        return (senders: messages.map(\.senderID), isSenderKnown: cloud.user(id: alice) != nil)
+      }
+      #expect(found.senders == [alice] && found.isSenderKnown)
+      try await other.sync()
+      #expect(try await other.messages(from: a) == ["A: join"])
+      #expect(try await a.messages() == [])
+      #expect(try await a.messages(.outbox) == ["me: join"])
+    }
+  }
+
   @Test func deletedAccount_takesItsTree_andLeavesTheOther() async throws {
     try await TestWorld.run { world in
       let device = try await world.device("A")
