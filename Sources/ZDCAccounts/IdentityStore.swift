@@ -56,6 +56,13 @@ package struct IdentityStore: Sendable {
     return (keys, refused)
   }
 
+  /// Finds the keys in the pinned chains only.
+  package func pinnedKeys(of signers: Set<Signer>, own: UserKeys) async throws -> WriterKeys {
+    var keys = WriterKeys(own: own)
+    keys.add(try await pinned(signers))
+    return keys
+  }
+
   /// Fetches, verifies and pins the new links of users.
   ///
   /// - Returns: The errors of chains that were refused.

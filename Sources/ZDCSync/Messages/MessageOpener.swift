@@ -61,7 +61,8 @@ struct MessageOpener: Sendable {
   }
 
   private func verify(_ unsealed: [Unsealed], _ opened: inout Opened) async throws -> [Unsealed] {
-    let (keys, _) = try await session.identities.keys(of: Set(unsealed.map(\.body.signer)), own: session.keys)
+    // The receiver has just asked for new links of these chains.
+    let keys = try await session.identities.pinnedKeys(of: Set(unsealed.map(\.body.signer)), own: session.keys)
     var verified: [Unsealed] = []
     for (name, body) in unsealed {
       let signer = body.signer

@@ -126,7 +126,7 @@ struct MessageReceiver: Sendable {
   private func open(
     _ names: [MessageName], _ inbox: InboxWriter, _ taken: inout Taken
   ) async throws -> (messages: [MessageBody], envelopes: Int) {
-    async let refused = session.identities.refresh(Array(Set(names.map(\.sender))))
+    async let refused = refresh(Set(names.map(\.sender)))
     let envelopes = try await envelopes(names, inbox)
     let opener = MessageOpener(session: session, inbox: inbox)
     for error in try await refused { try await opener.report(error) }
@@ -134,6 +134,17 @@ struct MessageReceiver: Sendable {
     taken.refused.formUnion(opened.refused)
     taken.skipped.formUnion(opened.skipped)
     return (opened.messages, envelopes.count)
+  }
+
+  /// A server that refuses to show chains withholds only messages under keys that are not pinned.
+  ///
+  /// - Returns: The errors of chains that do not verify.
+  private func refresh(_ senders: Set<UserID>) async throws -> [ZDCSecurityError] {
+    do { return try await session.identities.refresh(Array(senders)) } catch let error as ServerError {
+      guard !error.retryable else { throw error }
+      session.events.report(error)
+      return []
+    }
   }
 
   /// Compares the heads that the senders name with the verified logs. The server drops the envelopes with the commit

@@ -213,4 +213,53 @@ struct HostileMessageTests {
       #expect(try await bob.waiting().isEmpty)
     }
   }
+
+  enum Withholding: CaseIterable, Sendable {
+    /// Answers lack the new link of the sender's chain.
+    case omitted
+    /// The server refuses to show chains.
+    case refused
+
+    func lie(about sender: UserID) -> Lie {
+      switch self {
+      case .omitted: .withhold(.link) { $0.link?.userID == sender }
+      case .refused: .refuse("POST", Routes.chains, status: 403, code: "forbidden")
+      }
+    }
+  }
+
+  /// - Alice and Carol send messages; the server shows Bob no chain with the new key that has signed Alice's
+  /// => Carol's arrives, and Alice's is reported; when the server shows the chain, it arrives once
+  @Test(arguments: Withholding.allCases) func aSenderWithoutAChain_delaysNobody(
+    withholding: Withholding
+  ) async throws {
+    try await TestWorld.run { world in
+      let hostile = HostileServer(world.server)
+      let (alice, carol) = (try await world.device("alice"), try await world.device("carol", account: "carol"))
+      let bob = try await TestDevice("bob", server: world.server, clock: world.clock, through: hostile)
+      try await bob.createAccount()
+      for sender in [alice, carol] {
+        try await sender.meet(bob)
+        try await bob.acceptMessages(of: sender)
+      }
+      try await alice.zdc.localUserManager?.rotateKeys(for: try alice.localUserID)
+      for sender in [alice, carol] {
+        try await sender.send("hello", to: bob)
+        try await sender.sync()
+      }
+      let unknown = try alice.userID
+      hostile.tell(withholding.lie(about: unknown), to: "bob")
+      try await bob.sync()
+      #expect(hostile.liesTold > 0)
+      #expect(try await bob.messages(from: alice, carol) == ["carol: hello"])
+      let events = try await bob.syncManager.securityEvents(localUserID: try bob.localUserID)
+      #expect(events.map(\.error.code) == [.writerUnknown])
+      #expect(events.map(\.error.user) == [unknown])
+      hostile.stopTampering()
+      for _ in 0..<2 { try await bob.sync() }
+      #expect(try await bob.messages(from: alice, carol) == ["alice: hello", "carol: hello"])
+      #expect(bob.recorder.take().count { $0.hasPrefix("new ") } == 2)
+      try await bob.close()
+    }
+  }
 }
