@@ -85,12 +85,14 @@ struct AttachmentTests {
       try await pair.alice.send(text, to: pair.bob)
       try await pair.alice.sync()
       let (stream, answers) = AsyncStream<(node: ZDCNode, file: ZDCCryptoFile?)>.makeStream()
-      let bob = pair.bob
+      let (bob, queue) = (pair.bob, DispatchQueue(label: "completions"))
       bob.recorder.on(.new) { node, _ in
         let options = ZDCDownloadOptions()
         (options.cacheToDiskManager, options.completionTag) = (true, "message")
         for _ in 0..<2 {
-          try bob.downloads().downloadNodeData(node, options: options) { _, file, _ in answers.yield((node, file)) }
+          try bob.downloads().downloadNodeData(node, options: options, completionQueue: queue) { _, file, _ in
+            answers.yield((node, file))
+          }
         }
       }
       try await bob.pull()
@@ -99,6 +101,15 @@ struct AttachmentTests {
       let file = try #require(first.file)
       #expect(try ZDCFileConversion.decryptCryptoFile(intoMemory: file) == Data(text.utf8))
       #expect(try bob.disk().nodeData(first.node)?.eTag == first.node.eTag_data)
+      // A second completion would come before that of a later download.
+      try bob.downloads().downloadNodeData(first.node, completionQueue: queue) { _, file, _ in
+        answers.yield((first.node, file))
+        answers.finish()
+      }
+      let later = await answer.next()
+      let isLast = await answer.next() == nil
+      #expect(isLast)
+      try bob.disk().deleteFileIfUnmanaged(try #require(later?.file).fileURL)
     }
   }
 

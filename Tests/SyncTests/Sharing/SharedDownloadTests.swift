@@ -138,16 +138,19 @@ struct SharedDownloadTests {
     }
   }
 
-  /// - The process ends during a download that continues in the background
+  /// - The app starts a download that continues in the background, after the pull or in the callback that announces the
+  ///   node; the process ends during it
   /// => the next launch delivers the data to the delegate, once
-  @Test(arguments: Place.allCases) func aBackgroundDownloadFromAnotherUser_continuesInTheNextLaunch(
-    place: Place
-  ) async throws {
+  @Test(arguments: Place.allCases, [false, true])
+  func aBackgroundDownloadFromAnotherUser_continuesInTheNextLaunch(place: Place, isInCallback: Bool) async throws {
     try await TestWorld.run { world in
       let job = try await Job(world, place)
       let bob = job.bob
+      Self.cutContent(bob)
+      if isInCallback { bob.recorder.on(.new) { node, _ in try Self.downloadInBackground(node, bob) } }
       let node = try await job.pull()
-      try await die(downloading: node, bob)
+      if !isInCallback { try Self.downloadInBackground(node, bob) }
+      try await Self.dieWhileDownloading(bob)
       let line = try await bob.write { _, cloud in "background data \(cloud.path(for: node)?.relativePath() ?? "")" }
       for _ in 0..<2 { try await bob.downloads().resumeDownloads() }
       try await bob.relaunch()
@@ -159,16 +162,23 @@ struct SharedDownloadTests {
     }
   }
 
-  /// The network delivers a part of the content and then nothing. The process ends while the download waits.
-  private func die(downloading node: ZDCNode, _ device: TestDevice) async throws {
+  /// Makes the network deliver a part of the content and then nothing.
+  private static func cutContent(_ device: TestDevice) {
     device.pauses.hold()
     device.network.fail(.cutResponse(afterBytes: 300_000), "GET", Routes.content)
     device.network.fail(.loseRequest, "GET", Routes.content, occurrence: 2, times: 1_000)
+  }
+
+  private static func downloadInBackground(_ node: ZDCNode, _ device: TestDevice) throws {
     let options = ZDCDownloadOptions()
     options.canDownloadWhileInBackground = true
     try device.downloads().downloadNodeData(node, options: options, completionQueue: .global()) { _, file, _ in
       #expect(file == nil)
     }
+  }
+
+  /// The process ends while the download waits.
+  private static func dieWhileDownloading(_ device: TestDevice) async throws {
     await device.pauses.waitForPause()
     try await device.relaunch()
     device.network.restoreNetwork()
