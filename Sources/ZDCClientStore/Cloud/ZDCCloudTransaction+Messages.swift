@@ -15,6 +15,10 @@ extension ZDCCloudTransaction {
   /// while the message is in the outbox, and have it in their inbox after that. `didSendMessage` follows for each recipient, in the
   /// transaction in which that recipient's operation leaves the queue.
   ///
+  /// If a recipient closes their account after the call, the others still get the message. That recipient's operation
+  /// is tried again after pauses, and waits with `serverSaid` and the detail `accountClosed`, until the app deletes the
+  /// message.
+  ///
   /// ```swift
   /// let message = try cloudTransaction.sendMessage(toRecipients: [bob], withDependencies: permsOps)
   /// cloudTransaction.setTag(listNodeID, forNodeID: message.uuid, withIdentifier: "listNodeID")
