@@ -10,6 +10,7 @@ import ZeroDarkCloudTesting
 /// Pointers and invitations of users who want something else than the user.
 struct GraftAttackTests {
   typealias Invited = GraftTests.Invited
+  typealias People = ListChangeTests.People
 
   @Test("G-3: a pointer of another member is a leaf, and no client fetches or accepts anything because of it")
   func anotherMembersPointer() async throws {
@@ -152,5 +153,107 @@ struct GraftAttackTests {
       try await world.settle(bob, alice)
       #expect(try await alice.node("/Groceries/D/new").name == "new")
     }
+  }
+
+  /// - Alice's split of her list comes too late, and is planned again; the list is shared with Bob
+  /// - the server shows Bob, who does not see the tree around the list, the genesis of the first plan, signed by Alice
+  /// => his device and a new one show nothing of it; the new one shows the list after its user accepts the true log
+  @Test("S-4: the dead genesis of a split that was planned again is not the one that the invitation names")
+  func theDeadGenesisOfASplit() async throws {
+    try await TestWorld.run { world in
+      let people = try await People(world)
+      let (alice, bob) = (people.alice, people.bob)
+      try await Self.splitTwice(people)
+      let invite = try await alice.invite("/list")
+      let target = invite.cloudPath.target
+      let dead = try DeadGenesis(of: target.zone, for: try bob.userID, in: alice.network.traffic)
+      #expect(dead.commit.hash != target.genesis)
+      let keys = try await people.rogue("bob", bob).keys
+      #expect(throws: Never.self) { _ = try keys.open(dead.grant, in: dead.acl) }
+      let hostile = HostileServer(world.server)
+      dead.serve(from: hostile)
+      let phone = try await Self.device("phone", world, hostile)
+      try await phone.sync()
+      _ = phone.recorder.take()
+      try await phone.graft("/list", invite, from: alice)
+      let tablet = try await Self.device("tablet", world, hostile)
+      for device in [phone, tablet] {
+        let error = await #expect(throws: ZDCSecurityError.self, "\(device.name)") { try await device.sync() }
+        #expect(error?.code == .zoneForkDetected)
+        #expect(!device.recorder.lines.contains { $0.hasPrefix("new /list/") }, "\(device.name)")
+        #expect(try await device.branch("/list") == "", "\(device.name)")
+        #expect(try await device.securityErrors() == ["zoneForkDetected"], "\(device.name)")
+      }
+      #expect(phone.recorder.take().isEmpty)
+      hostile.stopTampering()
+      try await Self.acceptServerState(of: target.zone, tablet)
+      try await TestWorld.settle([tablet])
+      #expect(try await tablet.branch("/list") == alice.branch("/list"))
+      for device in [phone, tablet] { try await device.close() }
+    }
+  }
+
+  /// Alice shares a list with Bob. Another device of hers sends a commit while the first plan of the split is on
+  /// its way.
+  private static func splitTwice(_ people: People) async throws {
+    let alice = people.alice
+    for path in ["/list", "/list/inner"] { try await alice.create(path, path) }
+    try await alice.sync()
+    let second = try await people.world.device("second")
+    try await second.sync()
+    try await second.create("/other", "news")
+    alice.network.keepTraffic()
+    alice.network.fail(.before { try await second.sync() }, "POST", Routes.commits)
+    try await alice.share("/list", with: people.bob)
+    try await alice.sync()
+    try await people.world.settle(alice, second)
+    #expect(alice.network.hasStruck)
+    #expect(try await alice.members(people.bob, of: "/list") == ["bob": "rw"])
+  }
+
+  /// A device of Bob's that reaches the server through another one.
+  private static func device(_ name: String, _ world: TestWorld, _ hostile: HostileServer) async throws -> TestDevice {
+    let device = try await TestDevice(name, server: world.server, clock: world.clock, through: hostile)
+    try await device.login(words: try #require(world.words(of: "bob")))
+    return device
+  }
+
+  private static func acceptServerState(of zone: ZoneID, _ device: TestDevice) async throws {
+    let user = try device.localUserID
+    #expect(try await device.syncManager.frozenZones(localUserID: user).map(\.zone) == [zone])
+    try await device.syncManager.acceptServerState(ofZone: zone, localUserID: user)
+  }
+}
+
+/// The first commit of a split that its owner has sent, and that the server has refused, with its list and a grant.
+private struct DeadGenesis: Sendable {
+  let commit: ZoneCommit
+  let acl: ZoneACL
+  let grant: Grant
+
+  /// - Parameter traffic: That of the owner's device.
+  init(of zone: ZoneID, for guest: UserID, in traffic: [[UInt8]]) throws {
+    let requests = traffic.lazy.map { ServedItem.items(of: $0) }
+    let first = requests.first { items in items.contains { $0.commit?.fields.zone == zone } }
+    let items = try #require(first)
+    commit = try #require(items.compactMap(\.commit).first { $0.fields.zone == zone })
+    let list = try #require(items.compactMap(\.acl).first { $0.fields.zone == zone })
+    let entry = try #require(list.fields.entry(for: guest))
+    acl = list
+    grant = try #require(items.compactMap(\.grant).first { $0.wrapHash == entry.wrapHash })
+  }
+
+  /// Serves it as the whole log of its zone.
+  func serve(from hostile: HostileServer) {
+    let items = [ServedItem(acl), ServedItem(grant), ServedItem(commit)]
+    let (root, head) = (commit.fields.zone.root.text, "\(commit.fields.seq):\(commit.hash.text)")
+    hostile.tell(
+      Lie { answer in
+        guard answer.isBundle, answer.route.pattern == Routes.zoneCommits, answer.path.contains("/zones/\(root)/")
+        else { return false }
+        answer.items = items
+        answer.headers[WireHeaders.zoneHead] = head
+        return true
+      })
   }
 }
