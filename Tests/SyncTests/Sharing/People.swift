@@ -61,13 +61,30 @@ struct People {
     try await world.device("fresh", account: Self.names[person])
   }
 
-  /// Returns the invitations of other people to the nodes that they have at these paths below their folders.
+  /// Returns the invitations of other people to the nodes that they have at these paths below their folders, and to
+  /// branches that they may share.
   func invites(to person: Int, _ paths: [String]) async throws -> [(sender: TestDevice, invite: ZDCGraftInvite)] {
     var invites: [(sender: TestDevice, invite: ZDCGraftInvite)] = []
     for owner in indices where owner != person {
       for path in paths.map({ folder(of: owner) + $0 }) {
         guard let invite = try await self[owner][0].invite(path, to: self[person][0]) else { continue }
         invites.append((self[owner][0], invite))
+      }
+    }
+    return try await invites + memberInvites(to: person)
+  }
+
+  /// Returns the invitations of members who may share the branch of another person.
+  private func memberInvites(to person: Int) async throws -> [(sender: TestDevice, invite: ZDCGraftInvite)] {
+    var invites: [(sender: TestDevice, invite: ZDCGraftInvite)] = []
+    for member in indices where member != person {
+      let device = self[member][0]
+      for path in try await device.graftPaths() {
+        guard let owner = try self.owner(of: try await device.node(path)), owner != person,
+          try await device.members(device, of: path)[device.name]?.contains("s") == true,
+          let invite = try await device.invite(path, to: self[person][0])
+        else { continue }
+        invites.append((device, invite))
       }
     }
     return invites
