@@ -7,6 +7,81 @@ import ZeroDarkCloudTesting
 
 /// Who gets the key of a shared tree.
 struct RecipientTests {
+  typealias People = ListChangeTests.People
+
+  /// Alice's tree and a queued change of its list, after which Carol is a member.
+  private static func changing(_ world: TestWorld, isRemoval: Bool) async throws -> People {
+    let people = try await People(world)
+    let (alice, bob, carol) = (people.alice, people.bob, people.carol)
+    if isRemoval {
+      for member in [bob, carol] { try await alice.share(with: member) }
+      try await alice.sync()
+      try await carol.accept(alice)
+      try await alice.unshare(with: bob)
+    } else {
+      try await alice.share(with: carol)
+    }
+    return people
+  }
+
+  /// - Carol, a new member or one who stays while Bob is removed, replaces her keys while the list is on its way
+  /// => the list is made again at once for her new keys, and she reads what is written next
+  @Test("K-9: a member replaces their keys while the list is on its way", arguments: [false, true])
+  func aMemberRotatesWhileTheListIsOnItsWay(isRemoval: Bool) async throws {
+    try await TestWorld.run { world in
+      let people = try await Self.changing(world, isRemoval: isRemoval)
+      let (alice, bob, carol) = (people.alice, people.bob, people.carol)
+      let rotation: @Sendable () async throws -> Void = {
+        let users = try #require(try carol.zdc.localUserManager)
+        try await users.rotateKeys(for: carol.localUserID)
+      }
+      alice.network.fail(.before(rotation), "POST", Routes.commits)
+      let before = try world.server.commitCount()
+      try await alice.sync()
+      #expect(alice.network.hasStruck)
+      #expect(try world.server.commitCount() == before + 1)
+      #expect(try await alice.queueCount() == 0)
+      let list = try await people.home().acl.fields
+      #expect(list.entry(for: try carol.userID)?.encGen == 2)
+      #expect(list.entry(for: try bob.userID) == nil)
+      #expect(list.zoneKeyGen == (isRemoval ? 2 : 1))
+      try await alice.create("/next", "for the new keys")
+      try await alice.sync()
+      if !isRemoval { try await carol.accept(alice) }
+      try await world.settle(carol, alice)
+      #expect(try await carol.tree(of: alice) == "/next  \"for the new keys\"")
+    }
+  }
+
+  /// - Alice has verified Carol and shares with her; Carol changes her words and keys while the list is on its way
+  /// => Carol gets no access until Alice has accepted the change
+  @Test("K-10: a new member with new words and keys is not added by the list that is made again")
+  func newWordsWhileTheListIsOnItsWay() async throws {
+    try await TestWorld.run { world in
+      let people = try await Self.changing(world, isRemoval: false)
+      let (alice, carol) = (people.alice, people.carol)
+      let contacts = try #require(try alice.zdc.userManager)
+      let user = try carol.localUserID
+      try await contacts.verify(user)
+      let change: @Sendable () async throws -> Void = {
+        let users = try #require(try carol.zdc.localUserManager)
+        world.setWords(try await users.changeAccessWords(for: user), of: "carol")
+        try await users.rotateKeys(for: user)
+      }
+      alice.network.fail(.before(change), "POST", Routes.commits)
+      try await alice.sync()
+      #expect(alice.network.hasStruck)
+      #expect(try await people.home().acl.fields.entries.count == 1)
+      let waiting = try await alice.write { _, cloud in cloud.explainQueue() }
+      #expect(waiting.map { "\($0.kind) \($0.detail ?? "")" } == ["changeList identityChangedNeedsAcceptance"])
+      try await contacts.acceptIdentityChange(user)
+      world.clock.advance(by: .seconds(600))
+      try await alice.sync()
+      #expect(try await people.home().acl.fields.entry(for: try carol.userID)?.encGen == 2)
+      #expect(try await alice.queueCount() == 0)
+    }
+  }
+
   /// - the server refuses a new access list as often as it likes, and names another user whose key is stale
   /// => the list has those members that the owner added, and no key is sealed to anyone else
   @Test func aUserWhomOnlyTheServerNames_getsNoKey() async throws {
