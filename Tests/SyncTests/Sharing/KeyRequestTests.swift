@@ -249,6 +249,9 @@ struct KeyRequestTests {
       world.expectsSecurityErrors(["keyCommitmentMismatch"], on: alice)
       try await alice.sync()
       #expect(try await !alice.tree().contains("bread"))
+      let events = try await alice.syncManager.securityEvents(localUserID: alice.localUserID)
+      let writer = try bob.userID
+      #expect(events.first?.error.user == writer)
       try await alice.create("/list/eggs", "six")
       try await alice.sync()
       #expect(try await alice.queueCount() > 0)
