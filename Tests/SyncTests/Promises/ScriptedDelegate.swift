@@ -10,11 +10,13 @@ struct Parts: Sendable {
   var thumbnail: ZDCData?
 }
 
-/// An app that implements no optional methods except for the two sections, and records the times of deletions.
+/// An app that implements no optional methods except for the two sections, and records the times of changes and
+/// deletions.
 final class ScriptedDelegate: ZeroDarkCloudDelegate {
   private struct State {
     var parts: @Sendable (_ path: String) -> Parts = { _ in Parts() }
     var pushed: [String] = []
+    var changes: [String: Date] = [:]
     var deletions: [String: Date?] = [:]
   }
 
@@ -25,6 +27,9 @@ final class ScriptedDelegate: ZeroDarkCloudDelegate {
   }
 
   var pushed: [String] { state.withLock { $0.pushed } }
+  /// The node's `lastModified` in the last call for a change, by call and path, such as `new /a`, `modified /a` or
+  /// `moved /b`. The path of a move is the new one.
+  var changes: [String: Date] { state.withLock { $0.changes } }
   /// The times of deletions, by path. The outer nil means that the node was not deleted, the inner that the time is
   /// unknown.
   var deletions: [String: Date?] { state.withLock { $0.deletions } }
@@ -47,16 +52,26 @@ final class ScriptedDelegate: ZeroDarkCloudDelegate {
     state.withLock { $0.pushed.append(path.relativePath()) }
   }
 
-  func didDiscoverNewNode(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction) {}
+  func didDiscoverNewNode(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction) {
+    note("new", node, path)
+  }
 
   func didDiscoverModifiedNode(
     _ node: ZDCNode, with change: ZDCNodeChange, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction
-  ) {}
+  ) {
+    note("modified", node, path)
+  }
 
   func didDiscoverMovedNode(
     _ node: ZDCNode, from oldPath: ZDCTreesystemPath, to newPath: ZDCTreesystemPath,
     transaction: ZDCReadWriteTransaction
-  ) {}
+  ) {
+    note("moved", node, newPath)
+  }
+
+  private func note(_ call: String, _ node: ZDCNode, _ path: ZDCTreesystemPath) {
+    state.withLock { $0.changes["\(call) \(path.relativePath())"] = node.lastModified }
+  }
 
   func didDiscoverDeletedNode(
     _ node: ZDCNode, at path: ZDCTreesystemPath, timestamp: Date?, transaction: ZDCReadWriteTransaction

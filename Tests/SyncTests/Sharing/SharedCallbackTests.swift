@@ -55,4 +55,50 @@ struct SharedCallbackTests {
       #expect(item?.permissions == (isRemoval ? nil : "r"))
     }
   }
+
+  /// Alice's list, which Bob and Carol have accepted, and its path on Bob's device.
+  private static func accepted(_ bob: TestDevice, _ world: TestWorld) async throws -> (carol: TestDevice, top: String) {
+    let alice = try await world.device("alice")
+    let carol = try await world.device("carol", account: "carol")
+    for device in [alice, bob, carol] { try await device.sync() }
+    try await alice.create("/list")
+    try await alice.create("/list/milk", "1 l")
+    try await alice.sync()
+    for member in [bob, carol] {
+      try await alice.meet(member)
+      try await alice.share("/list", with: member)
+    }
+    try await alice.sync()
+    let list = try await alice.cloudID("/list")
+    for member in [bob, carol] { try await member.accept(list, of: alice) }
+    try await carol.download()
+    return (carol, "/" + list)
+  }
+
+  /// - Carol creates, edits, renames and deletes nodes of Alice's list, each a minute after the one before
+  /// => in each call, Bob's app gets the time at which the server received the change
+  @Test func theTimesOfAnotherMembersChanges() async throws {
+    try await TestWorld.run { world in
+      let app = ScriptedDelegate()
+      let bob = try await TestDevice("bob", server: world.server, clock: world.clock, delegate: app)
+      try await bob.createAccount()
+      let (carol, top) = try await Self.accepted(bob, world)
+      let path = "detached:" + top
+      let changes: [(call: String, change: @Sendable () async throws -> Void)] = [
+        ("new \(top)/eggs", { try await carol.create(path + "/eggs", "six") }),
+        ("modified \(top)/milk", { try await carol.edit(path + "/milk", "2 l") }),
+        ("moved \(top)/oat milk", { try await carol.rename(path + "/milk", to: "oat milk") }),
+        ("deleted \(top)/eggs", { try await carol.delete(path + "/eggs") }),
+      ]
+      for (call, change) in changes {
+        world.clock.advance(by: .seconds(60))
+        try await change()
+        try await carol.sync()
+        try await bob.pull()
+        if !call.hasPrefix("deleted") { #expect(app.changes[call] == world.clock.now, "\(call)") }
+      }
+      #expect(app.deletions == ["\(top)/eggs": world.clock.now] as [String: Date?])
+      try await bob.close()
+    }
+  }
 }
