@@ -28,6 +28,9 @@ public final class ZDCUserManager: Sendable {
 
   /// Fetches the newest links of a user's identity chain, verifies that they continue the pinned chain, and pins them.
   ///
+  /// The senders of messages and the members of access lists are known without it. The owner whom only the text of an
+  /// invitation names is not, if another member sent it: fetch them by ``ZDCCloudPath/ownerID``.
+  ///
   /// ```swift
   /// let bob = try await session.userManager.fetchUser(id: bobsUserID, for: user.uuid)
   /// if bob.identity == .changed { show(["Bob's words were changed. Compare again."]) }

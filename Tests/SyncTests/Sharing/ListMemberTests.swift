@@ -60,6 +60,34 @@ struct ListMemberTests {
     }
   }
 
+  /// - Carol, who may share Alice's list, invites Bob, who has not met Alice
+  /// => Bob's app does not find Alice, whom only the invitation's text names, until it fetches her; the graft works
+  @Test func anOwnerWhomOnlyAnInvitationNames() async throws {
+    try await TestWorld.run { world in
+      let people = try await People(world)
+      let (alice, bob, carol) = (people.alice, people.bob, people.carol)
+      try await alice.create("/list")
+      try await alice.create("/list/milk", "1 l")
+      try await alice.sync()
+      try await alice.share("/list", with: carol, "rws")
+      try await alice.sync()
+      try await carol.graft("/list", try await alice.invite("/list"), from: alice)
+      try await carol.sync()
+      try await carol.meet(bob)
+      try await carol.share("/list", with: bob)
+      try await carol.sync()
+      let invite = try await carol.invite("/list")
+      try await bob.sync()
+      #expect(try await !Self.knows(bob, alice))
+      let users = try #require(try bob.zdc.userManager)
+      try await users.fetchUser(id: invite.cloudPath.ownerID, for: bob.localUserID)
+      #expect(try await Self.knows(bob, alice))
+      try await bob.graft("/list", invite, from: carol)
+      try await world.settle(bob, alice)
+      #expect(try await bob.branch("/list") == "/milk  \"1 l\"")
+    }
+  }
+
   /// - The server refuses Bob's request for Carol's chain
   /// => the list and Alice's next changes arrive; he asks again with the first change after a pause, and not before
   @Test func refusedChainsDoNotStopThePull() async throws {
