@@ -33,6 +33,34 @@ extension NetworkExercise {
     return "\(try await api.zones(since: nil).zones.count)"
   }
 
+  /// Another account shares a folder with the device's user, who accepts it: the folder's log begins with a state.
+  static let state: Job = { exercise, device in
+    let owner = try await exercise.owner(sharing: "/list", with: device)
+    let list = try await owner.cloudID("/list")
+    try await owner.close()
+    try await device.sync()
+    for attempt in 0..<4 {
+      do {
+        try await device.accept(list, of: owner)
+        break
+      } catch  where attempt < 3 { exercise.clock.advance(by: .seconds(600)) }
+    }
+    try await device.sync()
+    try await device.download()
+    return try await device.branch("detached:/" + list) ?? "no list"
+  }
+
+  private func owner(sharing path: String, with device: TestDevice) async throws -> TestDevice {
+    let owner = try await TestDevice("B", server: server, clock: clock)
+    try await owner.createAccount()
+    for (name, text) in [("", "top"), ("/a", "1"), ("/b", "2")] { try await owner.create(path + name, text) }
+    try await owner.sync()
+    try await owner.meet(device)
+    try await owner.share(path, with: device)
+    try await owner.sync()
+    return owner
+  }
+
   /// All requests of a mailbox, about users and messages that do not exist.
   static let mailbox: Job = { _, device in
     let api = try await device.api

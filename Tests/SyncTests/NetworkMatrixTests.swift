@@ -98,7 +98,7 @@ final class NetworkExercise: Sendable {
     "POST \(Routes.challenge)": login, "POST \(Routes.login)": login, "GET \(Routes.chain)": login,
     "GET \(Routes.keyring)": login,
     "POST \(Routes.deviceLogin)": { try await $0.expired($1) }, "POST \(Routes.commits)": sync,
-    "GET \(Routes.zoneCommits)": login, "POST \(Routes.records)": login,
+    "GET \(Routes.zoneCommits)": login, "POST \(Routes.records)": login, "GET \(Routes.zoneState)": state,
     "POST \(Routes.contents)": { try await $0.pulledByAnother($1) },
     "POST \(Routes.kept)": { _, device in
       guard let zone = try await device.api.zones(since: nil).zones.first?.zone else { throw TestFailure("no zone") }

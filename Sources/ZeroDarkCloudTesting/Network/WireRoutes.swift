@@ -36,7 +36,7 @@ public enum WireRoutes {
     Route(method: "GET", pattern: Routes.zones), Route(method: "GET", pattern: Routes.events),
     Route(method: "POST", pattern: Routes.commits), Route(method: "GET", pattern: Routes.zoneCommits),
     Route(method: "POST", pattern: Routes.records), Route(method: "POST", pattern: Routes.contents),
-    Route(method: "POST", pattern: Routes.kept),
+    Route(method: "POST", pattern: Routes.kept), Route(method: "GET", pattern: Routes.zoneState),
     Route(method: "GET", pattern: Routes.node), Route(method: "GET", pattern: Routes.content),
     Route(method: "GET", pattern: Routes.leafHashes), Route(method: "GET", pattern: Routes.leafProof),
     Route(method: "POST", pattern: Routes.messages), Route(method: "GET", pattern: Routes.inbox),
