@@ -55,6 +55,9 @@ import ZDCProtocol
       #expect(HeadRules.evidence(of: code, isSigned: false) == .suspicion)
       #expect(!HeadRules.isTriedAgain(after: ZDCSecurityError(code)))
     }
+    for code in [ZDCSecurityError.Code.recordBindingMismatch, .splitMismatch] {
+      #expect(HeadRules.isTriedAgain(after: ZDCSecurityError(code)))
+    }
     #expect(HeadRules.isTriedAgain(after: ServerError(.notFound, "")))
   }
 

@@ -69,11 +69,16 @@ package struct StateList: Sendable, Hashable {
     return StateRoot(reinterpreting: tree.root)
   }
 
+  /// Whether the list is the one that a genesis names.
+  package func isNamed(by state: ZoneOperation.GenesisState) -> Bool {
+    state.count == count && state.stateRoot == root
+  }
+
   /// Checks that the list is the one that a genesis names, and a tree below `top`.
   ///
   /// - Throws: `splitMismatch`.
   func check(_ state: ZoneOperation.GenesisState, top: NodeID) throws(ZDCSecurityError) {
-    try require(state.count == count && state.stateRoot == root, .splitMismatch, node: top)
+    try require(isNamed(by: state), .splitMismatch, node: top)
     // A branch of a verified log is a tree already.
     if top != knownTop { try StateTree(self).check(top: top) }
   }

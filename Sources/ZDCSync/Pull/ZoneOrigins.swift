@@ -84,8 +84,8 @@ struct OriginReader {
   let session: SyncSession
   let zone: Int64
 
-  /// Fetches what the replay of a page needs. A split that the zone's owner has not signed causes no request: replay
-  /// refuses it.
+  /// Fetches what the replay of a page needs. A split that the zone's owner has not signed causes no request, nor does
+  /// a genesis without a valid signature: replay refuses both.
   ///
   /// - Parameter row: The zone before the page.
   func origins(of page: PageContents, _ row: ZoneRow, writers: WriterKeys) async throws -> ZoneOrigins {
@@ -98,8 +98,10 @@ struct OriginReader {
       let zone = ZoneID(tree: row.zone.tree, root: node)
       origins.branches[genesis] = try await origin(genesis, of: zone, parent: row)
     }
-    if row.head == nil, let state = page.commits.first?.commit.fields.genesisState {
-      origins.state = try await stateList(of: row.zone, count: state.count)
+    if row.head == nil, let first = page.commits.first?.commit, let state = first.fields.genesisState,
+      first.isSigned(by: writers)
+    {
+      origins.state = try await stateList(state, of: row.zone)
     }
     return origins
   }
@@ -131,12 +133,16 @@ struct OriginReader {
     return try request.flatMap { SplitOrigin(genesis, in: try PageContents(ownRequest: $0.body)) }
   }
 
-  /// Fetches the state with which a zone begins. Replay compares it with the root that the genesis names.
-  private func stateList(of zone: ZoneID, count: UInt64) async throws -> StateList {
+  /// Fetches the state with which a zone begins. The genesis is signed and the answer is not, so another list than the
+  /// one that the genesis names proves nothing.
+  private func stateList(_ state: ZoneOperation.GenesisState, of zone: ZoneID) async throws -> StateList {
+    let list: StateList
     do {
-      return try StateList(try await session.api.stateList(zone, count: count))
+      list = try StateList(try await session.api.stateList(zone, count: state.count))
     } catch let error as ZDCSecurityError {
       throw Doubt(error.with(zone: zone), isSigned: false)
     }
+    guard list.isNamed(by: state) else { throw Doubt(ZDCSecurityError(.splitMismatch, zone: zone), .none) }
+    return list
   }
 }

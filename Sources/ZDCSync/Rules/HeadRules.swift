@@ -89,6 +89,8 @@ package enum HeadRules {
   /// Returns whether the engine pulls a zone again, after a pause, if the pull ended with this error.
   package static func isTriedAgain(after error: any Error) -> Bool {
     guard let error = error as? ZDCSecurityError else { return true }
-    return error.code == .recordBindingMismatch || evidence(of: error.code, isSigned: false) == .none
+    // An exchanged page or state list is not signed, and freezes nothing.
+    return [.recordBindingMismatch, .splitMismatch].contains(error.code)
+      || evidence(of: error.code, isSigned: false) == .none
   }
 }
