@@ -127,4 +127,11 @@ struct StateLieTests {
   @Test(arguments: StateLie.allCases) func anotherStateThanTheSignedOne(_ lie: StateLie) async throws {
     try await TestWorld.run { world in try await Stage(world).expectRefusal(of: lie) }
   }
+
+  /// - Bob gets access when the list has 50 commits, a year after it was split off
+  /// => his device verifies the state from before all of them
+  @Test(arguments: [StateLie.flippedBit, .entryLess, .ofAnotherBranch])
+  func aMemberWhoJoinsAYearLater(_ lie: StateLie) async throws {
+    try await TestWorld.run { world in try await Stage(world, edits: 50).expectRefusal(of: lie) }
+  }
 }
