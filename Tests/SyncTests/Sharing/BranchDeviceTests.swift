@@ -229,6 +229,51 @@ struct BranchDeviceTests {
     }
   }
 
+  /// - Carol reads the whole tree; Alice takes a folder away from her, and is killed after each of her transactions
+  /// => Carol loses what is in the folder and keeps the rest, and her keys open nothing that is written afterwards
+  @Test(arguments: [TestDevice.Network.dead, .alive])
+  func killedWhileASplitTakesAccessAway(network: TestDevice.Network) async throws {
+    try await TestWorld.run { world in
+      let people = try await People(world)
+      let (alice, carol) = (people.alice, people.carol)
+      let second = try await world.device("second")
+      try await alice.share(with: carol)
+      try await alice.sync()
+      try await carol.accept(alice)
+      var kills = 0
+      for commits in 0..<16 {
+        let (top, inner) = ("/list\(commits)", "/list\(commits)/inner")
+        try await alice.create(top, "top")
+        try await alice.create(inner, "inner")
+        try await world.settle(alice, carol)
+        #expect(try await carol.tree(of: alice)?.contains(inner) == true)
+        try await alice.unshare(top, with: carol)
+        try await alice.edit(inner, "secret")
+        alice.die(afterCommits: commits, network: network)
+        do { try await alice.sync() } catch { #expect(alice.isDead, "\(error)") }
+        let isKilled = alice.isDead
+        if isKilled { kills += 1 }
+        try await alice.relaunch()
+        try await world.settle(alice, second, carol)
+        #expect(try await alice.queueCount() == 0)
+        #expect(try await second.tree() == alice.tree())
+        try await Self.expectNoAccess(to: inner, people)
+        if !isKilled { break }
+      }
+      #expect(kills >= 3 && kills < 16, "\(kills)")
+    }
+  }
+
+  private static func expectNoAccess(to path: String, _ people: People) async throws {
+    let (alice, carol) = (people.alice, people.carol)
+    #expect(try await alice.members(carol, of: path) == [:])
+    #expect(try await alice.members(carol) == ["carol": "rw"])
+    // The pointer to the branch is a node of the tree that Carol still reads.
+    #expect(try await carol.tree(of: alice)?.contains(path) == false)
+    let opened = try FormerMemberCheck(people.world.server).run(try await carol.userKeys)
+    #expect(opened > 0)
+  }
+
   @Test("a lost answer, a lost request, a request received twice: one zone, one pointer", arguments: 0..<3)
   func lostAnswers(_ number: Int) async throws {
     try await TestWorld.run { world in
