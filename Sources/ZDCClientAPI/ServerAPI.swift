@@ -114,12 +114,16 @@ extension ServerAPI {
   ///
   /// The stream may end early. To resume it, ask again from the last complete commit.
   ///
+  /// - Parameter withEdits: Whether access lists may come as edits of the list before.
   /// - Returns: the head where the stream ends, as claimed by the server, and the bytes.
   package func log(
-    _ zone: ZoneID, after: UInt64?
+    _ zone: ZoneID, after: UInt64?, withEdits: Bool = false
   ) async throws -> (head: (seq: UInt64, hash: CommitHash), body: TransportBody) {
     let path = Routes.path(Routes.zoneCommits, zone.tree.text, zone.root.text)
-    let response = try await open(.get(path, query: [("after", after.map(String.init)), ("whole", "1")]))
+    let query: [(String, String?)] = [
+      ("after", after.map(String.init)), ("whole", "1"), ("edits", withEdits ? "1" : nil),
+    ]
+    let response = try await open(.get(path, query: query))
     guard response.headers["content-type"]?.hasPrefix(Bundle.mediaType) == true, let head = Self.head(response.headers)
     else { throw TransportError(.badAnswer, origin: connection.origin, status: response.status) }
     return (head, response.body)
