@@ -106,14 +106,19 @@ extension ZonePuller {
 
   // MARK: Errors of answers
 
-  /// Fetches a page. A server that does not know a zone that the account was created with has lost the account, or
-  /// claims to.
   func commitPage(_ row: ZoneRow, withRecords: Bool) async throws -> CommitPage {
+    var page = try await answer(about: row) {
+      try await session.api.commitPage(row.zone, after: row.head?.seq, withRecords: withRecords, withEdits: true)
+    }
+    page.listBefore = row.head?.acl
+    return page
+  }
+
+  /// Runs a request for a zone's log. A server that does not know a zone that the account was created with has lost the
+  /// account, or claims to.
+  func answer<Answer>(about row: ZoneRow, _ request: () async throws -> Answer) async throws -> Answer {
     do {
-      var page = try await session.api.commitPage(
-        row.zone, after: row.head?.seq, withRecords: withRecords, withEdits: true)
-      page.listBefore = row.head?.acl
-      return page
+      return try await request()
     } catch let error as ServerError where error.code == .notFound {
       // Another user's zone may be out of reach for many reasons. Only a signed list says that access has ended.
       if row.isUnread, try await graft.pointer() != nil { throw UnreachableBranch() }

@@ -9,7 +9,8 @@ internal import ZDCProtocol
 ///
 /// There are two steps, which may be interrupted at any point. Each page of the log is stored together with the pin in
 /// one transaction. ``RecordPuller`` applies its records after that. A first pull reads the whole log before the first
-/// record. The table of leaves holds the records to fetch, so a relaunch resumes.
+/// record, with one request for all that is not in the first page. The table of leaves holds the records to fetch, so a
+/// relaunch resumes.
 package struct ZonePuller {
   package let session: SyncSession
   package let zone: Int64
@@ -77,6 +78,7 @@ package struct ZonePuller {
       // A first pull reads the whole log before it shows anything, because only then are depth and age of all nodes
       // known.
       if !isFirst { try await records.pull(applied.records, &summary, &left, isWholeLog: !hasMore) }
+      if isFirst, hasMore { hasMore = try await pullWholeLog(&row, &summary, &left) }
     }
     if isFirst { try await graft.checkInvitation() }
     try await records.pull([:], &summary, &left)
@@ -110,13 +112,13 @@ package struct ZonePuller {
 
   // MARK: Pages
 
-  private struct AppliedPage: Sendable {
+  struct AppliedPage: Sendable {
     var commits = 0
     var records: [RecordHash: PageContents.Record] = [:]
     var refusal: DelegateError?
   }
 
-  private func apply(_ page: CommitPage, to row: ZoneRow) async throws -> AppliedPage {
+  func apply(_ page: CommitPage, to row: ZoneRow) async throws -> AppliedPage {
     let pin = row.head.map { (seq: $0.seq, hash: $0.hash) }
     switch HeadRules.compare(pin: pin, server: page.head) {
     case .upToDate:
