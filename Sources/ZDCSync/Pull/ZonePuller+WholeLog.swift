@@ -2,18 +2,38 @@ internal import ZDCAccounts
 internal import ZDCClientAPI
 internal import ZDCClientStore
 internal import ZDCProtocol
+internal import ZDCSupport
 
 // Reads a long log with one request, however many pages it has.
 
 extension ZonePuller {
-  /// Applies the rest of a log. Each page is read while the one before is applied, so at most two are in memory.
+  /// An answer keeps its connection until its last page is applied, which may take other requests. A user's further zones
+  /// ask page by page, so that connections remain for these.
+  private static let wholeLogsAtOnce = 2
+
+  /// Applies the rest of a log, unless other whole logs are being read.
   ///
   /// - Parameter row: The zone at the start; at the end, the zone after the last page.
-  /// - Returns: Whether the answer ended before its head, so that the rest must be requested.
+  /// - Returns: Whether more of the log must be requested.
   func pullWholeLog(
     _ row: inout ZoneRow, _ summary: inout ZDCPullSummary, _ left: inout DeferredNodes
   ) async throws -> Bool {
-    let log = try await wholeLog(row)
+    let isFree = session.wholeLogs.withLock { count in
+      guard count < Self.wholeLogsAtOnce else { return false }
+      count += 1
+      return true
+    }
+    guard isFree else { return true }
+    defer { session.wholeLogs.withLock { $0 -= 1 } }
+    return try await pull(try await wholeLog(row), &row, &summary, &left)
+  }
+
+  /// Applies the pages of a log. Each is read while the one before is applied, so at most two are in memory.
+  ///
+  /// - Returns: Whether the answer ended before its head, so that the rest must be requested.
+  private func pull(
+    _ log: LogReader, _ row: inout ZoneRow, _ summary: inout ZDCPullSummary, _ left: inout DeferredNodes
+  ) async throws -> Bool {
     var next = try await log.next()
     while var page = next {
       async let following = log.following()

@@ -38,6 +38,8 @@ package final class SyncSession: Sendable {
   let retriedFrozen = Locked<Set<Int64>>([])
   /// Zones that began with a split of another one, and that no worker has pulled yet.
   let newZones = Locked<Set<Int64>>([])
+  /// The number of answers with whole logs that are being read.
+  let wholeLogs = Locked(0)
   /// The requests for keys of zones, by zone.
   let keyRequests = Locked<[Int64: KeyRequestPause]>([:])
   /// Keys of zones that members have sent. The zones' workers take them, because only these change the zones' rows.
