@@ -40,7 +40,21 @@ extension FuzzTarget {
       try FuzzFinding.require(out.bytes == bytes, "pages of zones have one encoding")
     },
     FuzzTarget("event-stream", longest: 64 << 10) { bytes in try checkEventStream(bytes) },
+    FuzzTarget("whole-log", longest: 64 << 10) { bytes in try checkPages(bytes) },
   ]
+
+  /// Checks that the pages of a log are the same however its bytes are sliced, and that nothing of it is lost.
+  private static func checkPages(_ bytes: [UInt8]) throws {
+    var whole = Bundle.PageCutter(room: 64)
+    var sliced = Bundle.PageCutter(room: 64)
+    guard let pages = try accepted({ try whole.add(bytes) }) else { return }
+    var others: [[UInt8]] = []
+    for byte in bytes { others += try sliced.add([byte]) }
+    try FuzzFinding.require(
+      pages == others && whole.rest == sliced.rest, "pages do not depend on how the bytes were cut")
+    guard let rest = whole.rest else { return }
+    try FuzzFinding.require(pages.flatMap { $0 } + rest == bytes, "pages and the rest are all bytes")
+  }
 
   /// Checks that the events are the same however the bytes are sliced.
   private static func checkEventStream(_ bytes: [UInt8]) throws {
