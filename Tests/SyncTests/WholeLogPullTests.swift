@@ -1,5 +1,4 @@
 import Testing
-import ZDCCrypto
 import ZDCProtocol
 import ZeroDarkCloudTesting
 
@@ -108,53 +107,5 @@ struct WholeLogPullTests {
       try await bob.accept(alice)
       try await stage.end()
     }
-  }
-
-  /// - The rest of a log has two pages; the connection breaks in the second one, or does not
-  /// => both come with one request; what is missing of the second one is asked for in the same pull
-  @Test(arguments: [false, true]) func theRestOfALogHasManyPages(isCut: Bool) async throws {
-    try await TestWorld.run { world in
-      // Alice's device does not read what the server got past its checks.
-      world.skipsComparison()
-      let stage = try await Stage(world)
-      let (alice, bob) = (stage.alice, stage.bob)
-      let rogue = try await RogueWriter(
-        words: try #require(world.words()), user: try alice.userID, server: world.server)
-      let home = try await rogue.home()
-      try await world.server.append(try Self.history(after: home), to: home.zone, list: home.acl)
-      // The connections to the stopped server are closed.
-      try stage.hostile.lead("bob", to: world.server)
-      await alice.network.renewConnections()
-      if isCut { stage.cut(afterBytes: Limits.pageBytes + (160 << 10)) }
-      bob.network.resetCounts()
-      try await bob.accept(alice)
-      #expect(bob.network.hasStruck)
-      let whole = stage.requests.map { $0.contains("whole=1") }
-      #expect(whole == (isCut ? [false, true, false, true] : [false, true]))
-      try await stage.end()
-    }
-  }
-
-  /// Commits of 73 KB each, of a folder with 999 nodes in 62 versions, and then its deletion: the tree stays as it is.
-  private static func history(after home: RogueZone) throws -> [ZoneCommit] {
-    let nodes = (0..<Limits.commitOperations).map { _ in NodeID.random() }
-    var commits: [ZoneCommit] = []
-    for version in 1...62 {
-      let operations = nodes.indices.map { index in
-        ZoneOperation.put(
-          ZoneOperation.Put(
-            node: nodes[index], parent: index == 0 ? home.zone.root : nodes[0], record: record(version, index),
-            keyGen: 1, parentKeyGen: index == 0 ? home.root.record.fields.keyGen : 1))
-      }
-      commits.append(try home.commit(operations, after: commits.last))
-    }
-    let end = ZoneOperation.delete(
-      node: nodes[0], record: record(62, 0), liveDescendants: UInt64(nodes.count - 1))
-    commits.append(try home.commit([end], after: commits.last))
-    return commits
-  }
-
-  private static func record(_ version: Int, _ index: Int) -> RecordHash {
-    RecordHash(UInt64(version), UInt64(index), 0, 0)
   }
 }

@@ -34,7 +34,7 @@ package enum GrantOpener {
   ///   - acl: The zone's verified access list in force.
   ///   - key: The user's decryption key of the generation that their entry names.
   /// - Throws: `grantMissing` if the list has no entry for the user, `grantHashMismatch` if the list names a different
-  ///   grant, `keyCommitmentMismatch` if the key in the grant is not the zone's.
+  ///   grant, `keyCommitmentMismatch` if the key in the grant is not the zone's. That one names the signer of the list.
   package static func open(
     _ grant: Grant, acl: ZoneACL, user: UserID, key: DecryptionKey
   ) throws(ZDCSecurityError) -> NodeKey {
@@ -59,10 +59,10 @@ package enum GrantOpener {
       commitments: fields.commitments)
     // A named wrap that does not open holds no key of the zone, just like a wrap that holds a different key.
     guard let bytes = try? key.unwrap(label: "grant", context: context, grant.wrap) else {
-      throw ZDCSecurityError(.keyCommitmentMismatch)
+      throw ZDCSecurityError(.keyCommitmentMismatch, user: fields.writer)
     }
     guard let granted = NodeKey(bytes), granted.commitments == fields.commitments else {
-      throw ZDCSecurityError(.keyCommitmentMismatch)
+      throw ZDCSecurityError(.keyCommitmentMismatch, user: fields.writer)
     }
     return granted
   }
