@@ -5,7 +5,7 @@ import ZeroDarkCloudTesting
 @testable import ZDCSync
 @testable import ZeroDarkCloud
 
-/// What an app is told about others' changes of a branch that it shares with them.
+/// What an app learns about others' changes of a branch that it shares with them.
 struct SharedCallbackTests {
   typealias People = ListChangeTests.People
 
