@@ -90,7 +90,7 @@ struct LocalUserTests {
       let (alice, bob) = (try a.localUserID, try await a.login(words: try #require(world.words(of: "bob"))))
       for user in [alice, bob] { try await a.sync(user: user) }
       try await a.create("/list", "milk")
-      // Nobody has fetched Bob's identity chain for Alice: he is known because he is a local user.
+      // No device has fetched Bob's identity chain for Alice: he is known because he is a local user.
       try await a.send("join", to: other, after: try await a.share("/list", with: other))
       try await a.sync()
       #expect(a.recorder.take().filter { $0.hasPrefix("sent") } == ["sent join"])

@@ -19,7 +19,7 @@ package struct BranchRows {
     (self.zone, self.branch) = (zone, branch)
   }
 
-  /// A condition on the few rows of another table: a list of all the branch's nodes would be made for each of them.
+  /// A condition on the few rows of another table: each statement would make a list of all the branch's nodes.
   private static func isInBranch(_ column: String) -> String {
     "EXISTS (SELECT 1 FROM zdc_leaf l WHERE l.zone = ?1 AND l.node = \(column))"
   }

@@ -225,6 +225,7 @@ package struct ChangeApplier {
       row.nameTag = try nodes.keys(of: parent).nameTag(folded: shown.name)
     }
     try nodes.insert(&row)
+    try outgoing.noteRecipients(of: row, in: zoneRow)
     try outgoing.note(row, of: zoneRow)
     try claims.note(opened, row)
     if try mount(row) { return }

@@ -63,11 +63,12 @@ struct RecordPuller {
     if isWholeLog, !left.missing.isEmpty { try await reportMissing(left.missing) }
   }
 
-  /// Fetches the identities of senders whose messages wait for that.
+  /// Fetches the identities of senders whose messages wait for that, as many as one request can name. The messages of
+  /// the others are still pending.
   ///
   /// - Returns: Whether there were any.
   private func meetSenders(_ left: inout DeferredNodes) async throws -> Bool {
-    let senders = left.unmet
+    let senders = Set(left.unmet.sorted().prefix(Limits.aclEntries))
     guard !senders.isEmpty else { return false }
     left.unmet = []
     left.asked.formUnion(senders)

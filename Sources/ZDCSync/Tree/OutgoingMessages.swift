@@ -25,11 +25,16 @@ struct OutgoingMessages {
   /// Notes a version of a message that another device has put.
   func note(_ row: NodeRow, of zone: ZoneRow) throws {
     guard Self.concern(zone), let message = row.unused, !message.recipients.isEmpty else { return }
-    try transaction.messages.noteKnown(message.recipients, localUser: session.localUser, tree: session.appTreeID)
     let isSentHere = try isSentHere(message)
     if !isSentHere { try dropDeliveries(of: row) }
     guard !isSentHere, message.served.count < message.recipients.count else { return try store.remove(row.id) }
     try store.set(row.id, zone: zone.id, dueMs: session.now() + pause(of: row))
+  }
+
+  /// Notes that the user knows the recipients of a new message of another device. Later versions have the same ones.
+  func noteRecipients(of row: NodeRow, in zone: ZoneRow) throws {
+    guard Self.concern(zone), let recipients = row.unused?.recipients else { return }
+    try transaction.messages.noteKnown(recipients, localUser: session.localUser, tree: session.appTreeID)
   }
 
   /// Keeps the recipients that this device has served and not put yet.

@@ -30,7 +30,7 @@ struct SharedCallbackTests {
   }
 
   /// - Alice changes the list of a branch: she lets Carol only read, or removes her
-  /// => her other device and Bob's are told that the branch has changed, at the place where they show it
+  /// => her other device and Bob's report that the branch has changed, at the place where they show it
   @Test(
     "seed 003:270: a changed list of a branch is a modified node with .treesystem", arguments: Place.allCases,
     [false, true])
