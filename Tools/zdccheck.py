@@ -719,12 +719,15 @@ def parse_private(plaintext, has_content):
         if kind == 1:
             require(value and len(value) % 32 == 0, "nonCanonicalEncoding")
             recipients = [value[start:start + 32] for start in range(0, len(value), 32)]
+            private["recipients"] = recipients
         if kind == 2:
-            check_served(value, recipients)
+            private["served"] = read_served(value, recipients)
         require(kind != 7 or value == b"\x01", "nonCanonicalEncoding")
         require(len(value) == {3: 48, 4: 8, 5: 68}.get(kind, len(value)), "nonCanonicalEncoding")
         if kind == 3:
             private["movedFrom"] = value
+        if kind == 4:
+            private["device"] = value
         if kind == 5:
             private["message"] = message_node(value[:32], value[52:])
         if kind == 6:
@@ -736,12 +739,13 @@ def parse_private(plaintext, has_content):
     return private
 
 
-def check_served(value, recipients):
-    """One bit for each recipient, in their order, the first in the lowest bit."""
+def read_served(value, recipients):
+    """The served recipients, from one bit for each, in their order, the first in the lowest bit."""
     bits = int.from_bytes(value, "little")
     require(len(value) == (len(recipients) + 7) // 8 and 0 < bits < 1 << len(recipients), "nonCanonicalEncoding")
     served = {user for index, user in enumerate(recipients) if bits >> index & 1}
     require(bits == sum(1 << index for index, user in enumerate(recipients) if user in served), "nonCanonicalEncoding")
+    return [user for user in recipients if user in served]
 
 
 def open_record(record, parent_key, parent_gen):
@@ -1612,6 +1616,10 @@ def check_record(case):
         case.same("private", private["plaintext"])
     if private["unknownExtras"] or "unknownExtras" in case:
         case.same("unknownExtras", private["unknownExtras"])
+    if "device" in private or "device" in case:
+        case.same("device", private["device"])
+        case.same("recipients", [user.hex() for user in private["recipients"]])
+        case.same("served", [user.hex() for user in private["served"]])
     if "content" in case:
         inner = private["content"]
         metadata, thumbnail, data = inner["sizes"]

@@ -87,7 +87,39 @@ extension VectorCases {
     try addRootRecord()
     try addRecordFailures(folder, folderRecord, &source)
     try addMovedRecord()
+    try addOutgoingMessage()
     try addUnknownExtra()
+  }
+
+  private mutating func addOutgoingMessage() throws {
+    var source = SeededSource("zdc1 vectors outgoing message")
+    let outbox = world.birth.trunks[2]
+    var copy = try draft("outgoing", &source)
+    (copy.tree, copy.parent) = (outbox.zone.tree, outbox.zone.root)
+    copy.parentLink = .keys(ParentKeys(outbox.key, keyGen: 1))
+    copy.secrets.recipients = try ["bob", "carol", "dave"].map { try FrozenMember($0).user }
+    copy.secrets.served = [copy.secrets.recipients[1]]
+    let device: UInt64 = 0x0102_0304_0506_0708
+    copy.secrets.sendingDevice = device
+    let record = try RecordSealer.seal(copy, random: &source)
+    let extras: [String: VectorValue] = [
+      "recipients": VectorValue(copy.secrets.recipients.map { VectorValue($0.bytes) }),
+      "served": VectorValue(copy.secrets.served.map { VectorValue($0.bytes) }),
+      "device": VectorValue(withUnsafeBytes(of: device.bigEndian, Array.init)),
+    ]
+    add(
+      "record-outgoing", "record", "a message in the outbox, which one of three recipients has",
+      members(record, key: outbox.key).merging(opened(record, copy)) { $1 }.merging(extras) { $1 })
+    copy.secrets.sendingDevice = nil
+    copy.secrets.unknownExtras = [.init(type: 4, value: pattern(7))]
+    add(
+      "record-outgoing-short", "record", "a sending device of 7 bytes", expect: .nonCanonicalEncoding,
+      members(try RecordSealer.seal(copy, random: &source), key: outbox.key))
+    copy.secrets.served = []
+    copy.secrets.unknownExtras = [.init(type: 2, value: [0b1010])]
+    add(
+      "record-outgoing-bits", "record", "a fourth of three recipients", expect: .nonCanonicalEncoding,
+      members(try RecordSealer.seal(copy, random: &source), key: outbox.key))
   }
 
   private mutating func addUnknownExtra() throws {

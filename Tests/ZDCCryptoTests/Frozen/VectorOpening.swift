@@ -138,6 +138,15 @@ struct VectorOpening {
       try expect(extra.value, "value", in: stated)
     }
     #expect(try opened.secrets.unknownExtras.count == vector.optionalObjects("unknownExtras").count)
+    try expectMessage(opened.secrets)
+  }
+
+  private func expectMessage(_ secrets: RecordPrivate) throws {
+    #expect((secrets.sendingDevice != nil) == (vector["device"] != nil))
+    guard let device = secrets.sendingDevice else { return }
+    try expect(withUnsafeBytes(of: device.bigEndian, Array.init), "device")
+    #expect(try secrets.recipients.map(\.bytes) == vector.byteLists("recipients"))
+    #expect(try secrets.served.map(\.bytes) == vector.byteLists("served"))
   }
 
   /// Returns the parent's keys of the generation that the record names, if the parent still has them.
