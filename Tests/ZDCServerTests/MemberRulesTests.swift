@@ -159,6 +159,27 @@ import ZDCServer
     }
   }
 
+  /// - The owner splits a node off for a member of its zone and another user, who have both closed their accounts
+  /// => the other user is refused; the member stays one
+  @Test("K-10: a member with a closed account stays one in a zone that is split off")
+  func closedMembersStayInASplit() async throws {
+    try await Self.run { server, pair in
+      let (member, memberToken) = try await server.newAccount()
+      try await server.add(pair.zone.member(member.userID), to: &pair.zone, token: pair.token)
+      let node = NodeID.random()
+      try await server.put([pair.zone.record(node)], in: &pair.zone, token: pair.token)
+      try await pair.append(try member.closing(), token: memberToken)
+      try await pair.append(try pair.other.closing(), token: pair.otherToken)
+      let rights: ZoneACL.Permissions = [.read, .write]
+      let larger = try pair.zone.split(node, members: [(member.userID, rights), (pair.other.userID, rights)])
+      let refused = try await server.commit(larger.body, token: pair.token)
+      #expect((refused.status, refused.error?.code) == (403, .accountClosed))
+      #expect(refused.error?.user == pair.other.userID)
+      let split = try pair.zone.split(node, members: [(member.userID, rights)])
+      #expect(try await server.commit(split.body, token: pair.token).status == 200)
+    }
+  }
+
   @Test("K-16: after the owner has closed their account, members read and commit nothing")
   func zonesOfClosedAccountsAreReadOnly() async throws {
     try await Self.run { server, pair in

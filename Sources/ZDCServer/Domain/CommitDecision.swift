@@ -84,14 +84,15 @@ struct CommitDecision {
     if let split, let top = snapshot.node(split.zone.root) {
       delta.splitOff = top
       let stored = known.flatMap { $0.node == split.zone.root ? $0.stored : nil } ?? StoredState(split.list)
-      splits.add(RequestedSplits.Branch(split: split, parent: row.key, top: top, stored: stored))
+      splits.add(
+        RequestedSplits.Branch(split: split, parent: row.key, list: delta.head.acl, top: top, stored: stored))
     }
     return delta
   }
 
   private func replay(
     _ part: CommitRequest.ZonePart, of request: CommitRequest, snapshot: ZoneSnapshot,
-    after old: ZoneHead?, target: ZoneDelta.Target, state: StateList? = nil
+    after old: ZoneHead?, target: ZoneDelta.Target, splitOff branch: RequestedSplits.Branch? = nil
   ) throws -> (delta: ZoneDelta, split: ZoneSplit?) {
     guard let acl = part.acl ?? old?.acl else { throw ZDCSecurityError(.nonCanonicalEncoding) }
     let contents = try PutContents(of: part, in: request, snapshot: snapshot, reader: reader, now: now)
@@ -99,11 +100,12 @@ struct CommitDecision {
       part: part, acl: acl.fields, permissions: (old?.acl ?? acl).fields.entry(for: user)?.permissions ?? [],
       snapshot: snapshot, contents: contents, now: now)
     let step = try ZoneReplay(identities: StoredIdentities(reader: reader))
-      .advance(part.commit, acl: part.acl, list: state, after: old, to: &draft)
+      .advance(part.commit, acl: part.acl, list: branch?.split.list, after: old, to: &draft)
     try draft.checkNames(in: reader)
     var delta = ZoneDelta(target: target, head: step.head, commit: part.commit, receivedMs: now)
     delta.take(draft)
-    if let list = try listChange(step.head.acl, grants: part.grants, after: old?.acl) { delta.change(to: list) }
+    let list = try listChange(step.head.acl, grants: part.grants, after: old?.acl, inParent: branch?.list)
+    if let list { delta.change(to: list) }
     return (delta, step.split)
   }
 
@@ -140,10 +142,9 @@ struct CommitDecision {
     _ part: CommitRequest.ZonePart, of request: CommitRequest,
     with branch: RequestedSplits.Branch
   ) throws -> ZoneDelta {
-    let list = branch.split.list
-    return try replay(
+    try replay(
       part, of: request, snapshot: ZoneSnapshot(reader: reader, work: work, root: branch.root), after: nil,
-      target: .splitOff(from: branch.parent, state: branch.stored, owner: user), state: list
+      target: .splitOff(from: branch.parent, state: branch.stored, owner: user), splitOff: branch
     ).delta
   }
 
@@ -196,12 +197,14 @@ struct CommitDecision {
   }
 
   /// Returns the access list from replay, if it is a new one. Every member whose wrap is new needs a grant with it.
+  ///
+  /// - Parameter parent: The list of the zone that the list's zone is split off from.
   private func listChange(
-    _ acl: ZoneACL, grants: [Grant], after old: ZoneACL?
+    _ acl: ZoneACL, grants: [Grant], after old: ZoneACL?, inParent parent: ZoneACL?
   ) throws -> ZoneDelta.ListChange? {
     guard acl.hash != old?.hash else { return nil }
     try Grants.check(grants, of: acl, after: old)
-    try Recipients.check(acl, after: old, in: reader)
+    try Recipients.check(acl, after: old, membersBefore: old ?? parent, in: reader)
     let removed = Set(old?.fields.entries.map(\.user) ?? []).subtracting(acl.fields.entries.map(\.user))
     return ZoneDelta.ListChange(acl: acl, grants: grants, removed: removed)
   }

@@ -83,11 +83,15 @@ enum Grants {
 
 /// The users whom a new access list wraps the zone's key for (PROTOCOL 3.12).
 enum Recipients {
+  /// - Parameter members: The list with those who are members already. For a zone that is split off, it is the list of
+  ///   the zone that the branch was in.
   /// - Throws: `recipientKeyStale` with the user if a new wrap is not for their current key, or they are unknown;
   ///   `accountClosed` for a new member whose account is closed.
-  static func check(_ acl: ZoneACL, after old: ZoneACL?, in reader: any MetadataReader) throws {
+  static func check(
+    _ acl: ZoneACL, after old: ZoneACL?, membersBefore members: ZoneACL?, in reader: any MetadataReader
+  ) throws {
     let wraps = acl.fields.newWraps(after: old?.fields)
-    let before = old?.fields.entriesByUser ?? [:]
+    let before = members?.fields.entriesByUser ?? [:]
     let users = try reader.users(wraps.map(\.user))
     for entry in wraps {
       let user = users[entry.user]

@@ -64,6 +64,8 @@ struct RequestedSplits {
     var split: ZoneSplit
     /// The zone that the branch is in.
     var parent: ZoneKey
+    /// The list of that zone.
+    var list: ZoneACL
     /// The top of the branch, as that zone has it.
     var top: NodeRow
     var stored: StoredState

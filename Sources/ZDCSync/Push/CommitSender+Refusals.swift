@@ -13,6 +13,7 @@ extension CommitSender {
     case .noAccess where try await hasOwnerClosed(error):
       try await abandon(reason: .notAllowed, detail: error.code.rawValue)
       return ZDCPushSummary()
+    case .noAccess where try await isAboutMember(error): return try await listRefused(error)
     case .noAccess where error.code == .forbidden: return try await forbidden(error)
     case .unknownOutcome, .retryLater, .noAccess: throw error
     case .contentLost: return try await contentLost(error)
@@ -45,6 +46,14 @@ extension CommitSender {
     let row = try await session.database.asyncRead { [zone] transaction in try transaction.zones.zone(id: zone) }
     guard row?.owner == owner else { return false }
     return try await OwnerCheck(session: session).confirm(owner)
+  }
+
+  /// Returns whether the server says that a member whom the list in flight names has closed their account.
+  private func isAboutMember(_ error: ServerError) async throws -> Bool {
+    guard error.code == .accountClosed, let user = error.user, user != session.user,
+      let list = try await stagedList()?.fields
+    else { return false }
+    return user != list.owner && list.entry(for: user) != nil
   }
 
   /// Returns whether the user's keys were rotated on another device. The request was then signed with an old key, and
@@ -217,7 +226,8 @@ extension CommitSender {
     return page.commits.lazy.compactMap { page.acl(of: $0.commit) }.first
   }
 
-  /// A member may have rotated their keys since the grants were sealed. The list is then made again.
+  /// A member may have rotated their keys since the grants were sealed, or a new one may have closed their account. The
+  /// list is then made again.
   private func listRefused(_ error: ServerError) async throws -> ZDCPushSummary {
     guard let list = try await stagedList() else { return try await setAside(error, detail: error.code.rawValue) }
     let (keys, refused) = try await session.identities.recipients(list.fields.entries.map(\.user), own: session.keys)
@@ -225,12 +235,22 @@ extension CommitSender {
     let isStale = list.fields.entries.contains { entry in keys[entry.user].map { $0.encGen > entry.encGen } ?? false }
     let isOutdated = try await identity.hasNewKeys(since: list.fields.writerGen)
     let detail = error.security?.rawValue ?? error.code.rawValue
-    guard isStale || isOutdated else {
+    let hasClosed = try await hasNewMemberClosed(error)
+    guard isStale || isOutdated || hasClosed else {
       if let rest = try await setAsideAdditions(error, detail: detail) { return rest }
       return try await setAside(error, detail: detail)
     }
     try await abandon()
     return ZDCPushSummary(triesAgain: true)
+  }
+
+  /// Returns whether a new member has closed their account, as their chain confirms. The next version leaves them out.
+  private func hasNewMemberClosed(_ error: ServerError) async throws -> Bool {
+    guard error.code == .accountClosed, let user = error.user else { return false }
+    return try await session.database.asyncRead { [zone] transaction in
+      let list = try transaction.zones.zone(id: zone)?.head?.acl.fields
+      return list?.entry(for: user) == nil && transaction.user(id: user.text)?.identity == .closed
+    }
   }
 
   /// Pauses the additions of a refused version that also removes members: a removal must not wait for an addition.
