@@ -5,7 +5,7 @@
 #   make test-postgres  the server's tests over a PostgreSQL that they start; part of make test
 #   make test-s3    the server's tests over a real S3 object store, Ceph's RADOS Gateway; two servers behind haproxy, with faults
 #   make test-api   a real server against docs/openapi.json: requests of devices, and generated ones from schemathesis; two or three minutes
-#   make test-long  200 kills, 2,000 histories of one person and of two to five people, small-scope checks, 100,000 messages to one mailbox, 100,000 pointers of a member, 100,000 nodes and a 4 GiB stream with memory figures, a drill of backup and restore; PARTS="nodes stream"
+#   make test-long  200 kills, 2,000 histories of one person and of two to five people, small-scope checks, 100,000 messages to one mailbox, 100,000 pointers of a member, 50 orders of two removals, branches of 100,000 nodes, a list of 1,000 members, 100,000 nodes and a 4 GiB stream with memory figures, a drill of backup and restore; PARTS="nodes stream"
 #   make test-tsan  the tests of the framework and its devices under ThreadSanitizer; FILTER=regex for others
 #   make build      build everything (debug)
 #   make example    build and run Examples/Minimal, the README's app, against a real server; part of make test

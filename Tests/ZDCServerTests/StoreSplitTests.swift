@@ -1,3 +1,5 @@
+import Foundation
+import Synchronization
 import Testing
 import ZDCProtocol
 
@@ -7,6 +9,8 @@ import ZDCProtocol
 /// How every metadata store splits branches off and ends zones: a part of ``StoreContractTests``.
 @Suite struct StoreSplitTests {
   static let stores = StoreContractTests.stores
+  /// The nodes of a large branch: 3,000, or as many as `ZDC_BRANCH_NODES` says.
+  private static let manyNodes = ProcessInfo.processInfo.environment["ZDC_BRANCH_NODES"].flatMap { Int($0) } ?? 3_000
 
   /// A store with one account, whose home has a branch.
   struct World {
@@ -40,15 +44,21 @@ import ZDCProtocol
       home.accepted(commit, records: records)
     }
 
-    func apply(_ body: [UInt8], now: UInt64 = 5) async throws {
+    /// - Parameter around: runs the writer's part.
+    func apply(
+      _ body: [UInt8], now: UInt64 = 5,
+      around: @escaping @Sendable (any MetadataTransaction, () throws -> Void) throws -> Void = { try $1() }
+    ) async throws {
       let (request, user) = (try CommitRequest(body), account.userID)
       let work: @Sendable () -> SubtreeWork = { SubtreeWork(limit: 1_000_000) }
       let prepared = try await store.read { try request.prepareSplits(by: user, work: work(), in: $0) }
       #expect(prepared.isEmpty == !request.hasSplit)
       try await store.write(request.subjects) { tx in
-        _ = try Commits.apply(
-          request, by: user, quotas: Quotas(limit: 1 << 40), work: work(), aids: CommitAids(splits: prepared), now: now,
-          in: tx)
+        try around(tx) {
+          _ = try Commits.apply(
+            request, by: user, quotas: Quotas(limit: 1 << 40), work: work(), aids: CommitAids(splits: prepared),
+            now: now, in: tx)
+        }
       }
     }
 
@@ -100,19 +110,34 @@ import ZDCProtocol
     }
   }
 
-  /// - Branches of 5 and of 3,000 nodes are split off
-  /// => the same number of rows is written
+  /// - A branch of 5 nodes is split off, and a large one
+  /// => the same number of rows is written, and one more for each further MiB of the state; the store's writer does no more
+  ///   than for the small one
   @Test("S-3: a split writes as many rows for a large branch as for a small one")
   func aSplitWritesFewRows() async throws {
-    var counts: [Int64] = []
-    for size in [5, 3_000] {
+    var (rows, work): ([Int64], [Int]) = ([], [])
+    for size in [5, Self.manyNodes] {
       try await withWorld(Self.stores[0], branch: size) { world in
         let before = try await Self.changes(world.store)
-        _ = try await world.split()
-        counts.append(try await Self.changes(world.store) - before)
+        work.append(try await Self.workOfSplit(world))
+        rows.append(try await Self.changes(world.store) - before)
       }
     }
-    #expect(counts[0] == counts[1] && counts[0] < 30, "\(counts)")
+    let further = Int64((Self.manyNodes - 1) / ((1 << 20) / StateList.entryBytes))
+    #expect(rows[1] == rows[0] + further && rows[0] < 30, "\(rows)")
+    #expect(work[1] <= work[0] * 3 / 2 + 100 * Int(further), "\(work) instructions of the database")
+  }
+
+  /// Splits the branch off, and returns the number of instructions that SQLite runs while this holds the store's writer.
+  private static func workOfSplit(_ world: World) async throws -> Int {
+    let split = try world.home.split(world.top)
+    let steps = Mutex(0)
+    try await world.apply(split.body) { tx, work in
+      let db = try #require(tx as? SQLiteTransaction).db
+      let counted = try SQLiteWork.counted(db) { try work() }.steps
+      steps.withLock { $0 = counted }
+    }
+    return steps.withLock { $0 }
   }
 
   private static func changes(_ store: any MetadataStore) async throws -> Int64 {

@@ -11,6 +11,9 @@ import ZeroDarkCloudTesting
 struct BranchTests {
   typealias People = ListChangeTests.People
 
+  /// The nodes of a large branch: 3,000, or as many as `ZDC_BRANCH_NODES` says.
+  private static let manyNodes = ProcessInfo.processInfo.environment["ZDC_BRANCH_NODES"].flatMap { Int($0) } ?? 3_000
+
   /// The nodes of the owner's branch, with their content.
   private static let branch = [
     "": "top", "/a": "1", "/a/b": "2", "/a/b/c": "3", "/d": "", "/d/e": "5", "/d/e/f": "6", "/g": "7", "/h": "8",
@@ -82,13 +85,13 @@ struct BranchTests {
     }
   }
 
-  /// - Alice shares a folder of ten nodes and one of 3,000, and then removes a member from each
+  /// - Alice shares a folder of ten nodes and a large one, and then removes a member from each
   /// => the requests are the same, and have the same sizes
   @Test func aShareAndARemovalDoNotGrowWithTheBranch() async throws {
     try await TestWorld.run { world in
       let people = try await People(world)
       let (alice, bob) = (people.alice, people.bob)
-      let folders = [("/few", 10), ("/all", 3_000)]
+      let folders = [("/few", 10), ("/all", Self.manyNodes)]
       for (path, count) in folders {
         try await alice.create(path)
         try await alice.create(count, in: path)
