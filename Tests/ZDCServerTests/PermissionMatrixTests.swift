@@ -1,12 +1,12 @@
 import Testing
 import ZDCProtocol
 
-/// Permissions in a shared branch: each role, each change, in five variants, and each role, each other request. A
-/// refused request changes nothing.
+/// Permissions in a shared branch: each role, each change, in five variants, and each role, each other request, in the
+/// variants that it can have. A refused request changes nothing.
 @Suite struct PermissionMatrixTests {
   typealias Role = SharedBranch.Role
   typealias Change = SharedBranch.Change
-  typealias Request = SharedBranch.Request
+  typealias Request = BranchRequests.Request
 
   @Test(arguments: Role.allCases) func changes(role: Role) async throws {
     let table = try PermissionTable()
@@ -58,55 +58,59 @@ import ZDCProtocol
 
   // MARK: Other requests
 
-  /// The status of the answer to each role.
-  static func status(_ request: Request, _ role: Role) -> Int {
-    if role == .unauthenticated { return 401 }
-    return switch request {
-    // A former member reads up to the commit that removed them.
-    case .log: role == .stranger ? 404 : 200
-    case .state: role.isMember || role == .former ? 200 : 404
-    case .records, .kept, .node, .content, .leafHashes: role.isMember ? 200 : 404
-    case .ticket: role.mayWrite ? 201 : 404
-    case .attach: role.isMember ? 200 : 410
-    case .attachFromOtherNode: 410
-    case .sendMessage, .chain, .keyring, .devices, .audit: 200
-    case .listInbox, .readInbox: role == .owner ? 200 : 404
-    case .deleteMessage, .decideAboutSender, .removeDeviceOfOwner: role == .owner ? 204 : 404
-    // The link does not continue the chain of the session's user.
-    case .appendLinkOfOwner: role == .owner ? 201 : 409
-    }
-  }
-
   @Test func requests() async throws {
     try await TestServer.run { (server: TestServer) async throws in
-      let branch = try await SharedBranch(server)
-      // The owner's requests come last, because some end their session.
+      var requests = try await BranchRequests(try await SharedBranch(server))
+      // The owner's requests come last, because the last one ends their session.
       for role in Role.allCases.reversed() {
         for request in Request.allCases where request != .removeDeviceOfOwner || role != .owner {
-          try await attempt(request, role, in: branch)
+          try await attemptAll(request, role, &requests)
         }
       }
-      let last = try await branch.attempt(.removeDeviceOfOwner, by: .owner)
-      #expect(last.status == Self.status(.removeDeviceOfOwner, .owner))
-      #expect(try await branch.attempt(.devices, by: .owner).status == 401)
+      try await attemptAll(.removeDeviceOfOwner, .owner, &requests, endsSession: true)
+      #expect(try await requests.attempt(.devices, by: .owner, .valid).status == 401)
     }
   }
 
-  private func attempt(_ request: Request, _ role: Role, in branch: SharedBranch) async throws {
-    let (before, answer) = (try await branch.log(), try await branch.attempt(request, by: role))
-    let cell: Comment = "\(role) \(request): \(answer.status) \(answer.error?.message ?? "")"
-    #expect(answer.status == Self.status(request, role), cell)
-    #expect(try await branch.log() == before, cell)
-    guard answer.status == 200 else { return }
+  /// None of the requests changes the branch.
+  private func attemptAll(
+    _ request: Request, _ role: Role, _ requests: inout BranchRequests, endsSession: Bool = false
+  ) async throws {
+    let before = try await requests.branch.log()
+    for variant in BranchRequests.Variant.allCases {
+      guard case .status(let expected) = BranchRequests.cell(request, role, variant) else { continue }
+      let answer = try await requests.attempt(request, by: role, variant)
+      let cell: Comment = "\(role) \(request) \(variant): \(answer.error?.message ?? "")"
+      #expect(answer.status == expected, cell)
+      if answer.status == 200 { try checkBody(of: answer, request, role, variant, in: requests.branch, cell) }
+    }
+    guard !endsSession else { return }
+    let after = try await requests.branch.log()
+    #expect(after == before, "\(role) \(request)")
+  }
+
+  private func checkBody(
+    of answer: Answer, _ request: Request, _ role: Role, _ variant: BranchRequests.Variant, in branch: SharedBranch,
+    _ cell: Comment
+  ) throws {
     let account = try branch.person(role).account
     switch request {
+    case .log where variant == .outdated: #expect(try answer.items().isEmpty == (role == .former), cell)
     case .log:
       let users = try answer.items().compactMap { if case .grant(let grant) = $0 { grant.user } else { nil } }
       #expect(Set(users) == [account.userID], cell)
     case .keyring: #expect(answer.bytes == account.keyring, cell)
     case .devices: #expect(try answer.json(SessionList.self).devices.map(\.deviceID) == [account.deviceID], cell)
-    case .sendMessage: #expect(try answer.json(DeliveryResponse.self).results == [.delivered], cell)
+    case .sendMessage: #expect(try answer.json(DeliveryResponse.self).results == [Self.delivery(variant)], cell)
     default: break
+    }
+  }
+
+  private static func delivery(_ variant: BranchRequests.Variant) -> DeliveryResult {
+    switch variant {
+    case .otherPlace: .notFound
+    case .outdated: .recipientKeyStale
+    default: .delivered
     }
   }
 
@@ -179,5 +183,35 @@ import ZDCProtocol
     #expect(Self.operations.count == 31)
     #expect(changes == Set(Change.allCases))
     #expect(requests == Set(Request.allCases))
+  }
+
+  /// => every request is sent in each variant, or the table says why that is not possible
+  @Test func noCellOfTheRequestsIsEmpty() {
+    for request in Request.allCases {
+      for variant in BranchRequests.Variant.allCases {
+        let cells = Role.allCases.map { BranchRequests.cell(request, $0, variant) }
+        let reasons = cells.compactMap { if case .absent(let reason) = $0 { reason } else { nil } }
+        #expect(!reasons.contains(""), "\(request) \(variant)")
+        // A variant does not depend on the role, but a request without a token has no session.
+        let lacking = variant == .endedSession ? 1 : Role.allCases.count
+        #expect(reasons.isEmpty || reasons.count == lacking, "\(request) \(variant)")
+      }
+    }
+  }
+
+  /// => the variants of the changes exist for the requests that have a signature, a version or an object of their own
+  @Test func eachVariantHasRequests() {
+    func requests(_ variant: BranchRequests.Variant) -> Set<Request> {
+      Set(
+        Request.allCases.filter { if case .status = BranchRequests.cell($0, .owner, variant) { true } else { false } })
+    }
+    let signed: Set<Request> = [.attach, .attachFromOtherNode, .appendLinkOfOwner]
+    for variant in [.valid, .repeated, .endedSession] as [BranchRequests.Variant] {
+      #expect(requests(variant) == Set(Request.allCases), "\(variant)")
+    }
+    #expect(requests(.otherSignature) == signed)
+    #expect(requests(.otherSession) == signed.union([.ticket]))
+    #expect(requests(.outdated) == signed.union([.log, .records, .kept, .content, .leafHashes, .sendMessage]))
+    #expect(requests(.otherPlace).count == Request.allCases.count - 4)
   }
 }

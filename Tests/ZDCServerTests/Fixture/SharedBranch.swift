@@ -99,6 +99,8 @@ struct SharedBranch {
   let document = NodeID.random()
   /// Without the newest commit.
   private let before: TestZone
+  /// The number of the commit that removed the former member.
+  let seqOfRemoval: UInt64
   private let folder = NodeID.random()
   private let inner = NodeID.random()
   private var last: [UInt8] = []
@@ -118,6 +120,7 @@ struct SharedBranch {
     }
     var zone = try await server.split(top.fields.node, of: &home, members: members, token: owner.token)
     if let former = people[.former] { try await server.remove(former.account.userID, from: &zone, token: owner.token) }
+    seqOfRemoval = zone.seq
     let generation = zone.acl.fields.zoneKeyGen
     let nodes = [file, folder].map { node in zone.record(node) { $0.parentKeyGen = generation } }
     let written = zone.record(document, content: content.field()) { $0.parentKeyGen = generation }

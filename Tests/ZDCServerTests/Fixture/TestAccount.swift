@@ -134,7 +134,9 @@ struct TestAccount {
   }
 
   /// The link that puts new signature keys in place.
-  func rotation(to newSign: SigningKey, seq: UInt32 = 1) throws -> IdentityLink {
+  ///
+  /// - Parameter root: the key that signs the link; nil for the account's own.
+  func rotation(to newSign: SigningKey, seq: UInt32 = 1, signedBy root: SigningKey? = nil) throws -> IdentityLink {
     var fields = IdentityLink.Fields(
       kind: .rotateKeys, timeMs: 2, rootPub: rootKey.publicBytes, signPub: newSign.publicBytes,
       encPub: genesis.encPub)
@@ -143,6 +145,6 @@ struct TestAccount {
     fields.userID = userID
     fields.signGen = 2
     fields.keyringHash = genesis.keyringHash
-    return try Self.sign(fields, root: rootKey, sign: newSign)
+    return try Self.sign(fields, root: root ?? rootKey, sign: newSign)
   }
 }
