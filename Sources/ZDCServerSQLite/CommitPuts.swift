@@ -58,6 +58,14 @@ struct CommitPuts {
       keyGen: try reader.readUInt32(), parentKeyGen: try reader.readUInt32())
   }
 
+  /// Returns a node as its zone has it. A zone that was split off begins with nodes that another zone's commits put.
+  func leaf(_ index: Int, in zone: ZoneKey) throws -> LogNode {
+    let put = try put(index)
+    return LogNode(
+      node: put.node, parent: put.parent, record: put.record, putSeq: self.zone == zone ? seq : 0, keyGen: put.keyGen,
+      parentKeyGen: put.parentKeyGen)
+  }
+
   func context(_ index: Int) throws -> RecordContext {
     RecordContext(tree: tree, put: try put(index), writer: writer, writerGen: writerGen, timeMs: timeMs)
   }

@@ -29,14 +29,8 @@ struct LiveNode {
   /// Small content is stored under the node's key; its number in the contract is below zero.
   var blobKey: Int64? { blob.map { $0 == 0 ? -key : $0 } }
 
-  /// Returns the node as its zone has it. A zone that was split off begins with nodes that another zone's commits put.
-  func leaf(in zone: ZoneKey) throws -> LogNode {
-    let put = try put()
-    return LogNode(
-      node: put.node, parent: put.parent, record: put.record, putSeq: commit.zone == zone ? commit.seq : 0,
-      keyGen: put.keyGen,
-      parentKeyGen: put.parentKeyGen)
-  }
+  /// Returns the node as its zone has it.
+  func leaf(in zone: ZoneKey) throws -> LogNode { try commit.leaf(index, in: zone) }
 
   func row(in zone: ZoneKey) throws -> NodeRow {
     let leaf = try leaf(in: zone)

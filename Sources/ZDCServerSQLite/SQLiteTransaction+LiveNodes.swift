@@ -64,6 +64,35 @@ extension SQLiteTransaction {
       """, .int(tree), .id(parent), .int(Int64(limit)), row: nodeKey)
   }
 
+  /// Returns the keys of all nodes below this one, at most `limit`.
+  func keysOfNodes(below top: Int64, limit: Int) throws -> [Int64] {
+    let children = try db.prepared("SELECT key FROM node_names WHERE parent = ? LIMIT ?")
+    var found: [Int64] = []
+    var level = [top]
+    while !level.isEmpty, found.count < limit {
+      let first = found.count
+      for parent in level where found.count < limit {
+        found += try children.all(.int(parent), .int(Int64(limit - found.count))) { $0.int(0) }
+      }
+      level = found[first...].sorted()
+    }
+    return found
+  }
+
+  /// Returns where the commits put these nodes, in the order of the commits.
+  func placesOfPuts(_ keys: [Int64]) throws -> [(commit: Int64, index: Int)] {
+    let place = try db.prepared("SELECT commit_key, put FROM nodes WHERE id = ?")
+    var found: [(commit: Int64, index: Int)] = []
+    found.reserveCapacity(keys.count)
+    // Names, which the keys come from, are in a random order: each page of nodes would be read again and again.
+    for key in keys.sorted() {
+      let row = try place.first(.int(key)) { (commit: $0.int(0), index: Int($0.int(1))) }
+      guard let row else { throw StoreError.damaged }
+      found.append(row)
+    }
+    return found.sorted { ($0.commit, $0.index) < ($1.commit, $1.index) }
+  }
+
   func holder(of name: NodeName, tree: Int64) throws -> LiveNode? {
     try db.first(
       """

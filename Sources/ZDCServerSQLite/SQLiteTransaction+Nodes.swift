@@ -67,6 +67,16 @@ extension SQLiteTransaction {
     return try keys.sorted().map { try liveNode($0).row(in: zone) }
   }
 
+  /// Follows the nodes' keys, and reads no record and no name: a branch may have a million nodes.
+  func leaves(below top: NodeID, in zone: ZoneKey, limit: Int) throws -> [LogNode] {
+    let tree = try tree(of: zone)
+    let sql = "SELECT key FROM node_ids WHERE tree = ? AND node = ?"
+    guard let key = try db.first(sql, .int(tree), .id(top), row: { $0.int(0) }) else { return [] }
+    return try placesOfPuts(try keysOfNodes(below: key, limit: limit)).map { place in
+      try puts(ofCommit: place.commit).leaf(place.index, in: zone)
+    }
+  }
+
   func holders(of names: [NodeName], in zone: ZoneKey) throws -> [NodeName: NodeID] {
     let tree = try tree(of: zone)
     var holders: [NodeName: NodeID] = [:]

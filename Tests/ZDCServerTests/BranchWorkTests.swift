@@ -31,15 +31,35 @@ import ZDCProtocol
     }
   }
 
+  /// - The same folder, with 300 nodes one below the other further down
+  /// => a question for 5 of all its nodes reads no row beyond; the others are found level by level
+  @Test("S7: a branch is read no further than the limit")
+  func branchesAreReadUpToTheLimit() throws {
+    let top = NodeID.random()
+    try DatabaseQueue().writeWithoutTransaction { db in
+      try Schema.migrate(db, from: 0)
+      try fill(db, below: top)
+      let transaction = SQLiteTransaction(db)
+      _ = try transaction.leaves(below: top, in: ZoneKey(1), limit: 1)
+      let (few, steps) = try SQLiteWork.counted(db) { try transaction.leaves(below: top, in: ZoneKey(1), limit: 5) }
+      let counts = try [5_007, 5_300, Int.max].map { limit in
+        try transaction.leaves(below: top, in: ZoneKey(1), limit: limit).count
+      }
+      #expect(few.count == 5 && steps < 500, "\(steps) steps")
+      #expect(counts == [5_007, 5_300, 5_300])
+    }
+  }
+
   /// What reads many nodes.
   enum Reading: CaseIterable {
-    case children, nodes, records, contents, blobs, removal, end
+    case children, branch, nodes, records, contents, blobs, removal, end
 
     /// - Parameter rows: the nodes, ordered so that each one's commit is another than that of the one before.
     fileprivate func run(_ tx: SQLiteTransaction, _ rows: [NodeRow], in zone: ZoneID) throws {
       let (key, leaves) = (ZoneKey(1), rows.map(\.leaf))
       switch self {
       case .children: #expect(try tx.children(of: [zone.root], in: key, limit: .max).count == rows.count)
+      case .branch: #expect(try tx.leaves(below: zone.root, in: key, limit: .max).count == rows.count)
       case .nodes: #expect(try tx.nodes(leaves.map(\.node), in: key).count == rows.count)
       case .records:
         let names = leaves.map { RecordName(node: $0.node, hash: $0.record) }

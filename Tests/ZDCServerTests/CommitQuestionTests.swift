@@ -265,6 +265,9 @@ private final class CountingReader: MetadataReader {
   func children(of parents: [NodeID], in zone: ZoneKey, limit: Int) throws -> [NodeRow] {
     try asked.children(of: parents, in: zone, limit: limit)
   }
+  func leaves(below top: NodeID, in zone: ZoneKey, limit: Int) throws -> [LogNode] {
+    try asked.leaves(below: top, in: zone, limit: limit)
+  }
   func holders(of names: [NodeName], in zone: ZoneKey) throws -> [NodeName: NodeID] {
     try asked.holders(of: names, in: zone)
   }

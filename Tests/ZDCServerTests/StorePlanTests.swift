@@ -147,6 +147,7 @@ import ZDCProtocol
     let found = try tx.nodes([node], in: home)
     #expect(found.count == 2)
     #expect(try !tx.children(of: [world.home.root], in: home, limit: 10).isEmpty)
+    #expect(try !tx.leaves(below: world.home.root, in: home, limit: 10).isEmpty)
     #expect(try tx.zone(ofNode: node, tree: world.home.tree) != nil)
     #expect(try tx.zone(of: world.home.tree, where: world.user, holds: .write) != nil)
     let names = found.compactMap { row in row.tag.map { NodeName(parent: row.leaf.parent, tag: $0) } }

@@ -98,6 +98,9 @@ import ZDCProtocol
         #expect(Set(found.map(\.leaf.node)) == Set(nodes))
         #expect(found.filter { $0.leaf.putSeq == 1 }.map(\.leaf.node) == [nodes[1]])
         #expect(found.count { $0.leaf.putSeq == 0 } == nodes.count - 1)
+        let below = try reader.leaves(below: zone.root, in: key, limit: .max)
+        #expect(below.count == nodes.count - 1)
+        #expect(Set(below) == Set(found.map(\.leaf).filter { $0.node != zone.root }))
         for node in nodes {
           #expect(throws: ZDCSecurityError.self) { try reader.nodes([node], in: parent) }
           #expect(try reader.zone(ofNode: node, tree: zone.tree)?.zone == zone)
@@ -106,6 +109,29 @@ import ZDCProtocol
         #expect(try reader.usage(of: owner).liveNodes == usage.liveNodes + 1)
         #expect(try reader.stateBytes(of: key) == UInt64(72 * nodes.count))
         #expect(try reader.stateBytes(of: parent) == nil && reader.statePart(1, of: key) == nil)
+      }
+    }
+  }
+
+  /// - A folder has a branch of seven nodes in three levels, and another node beside it
+  /// => the nodes below the branch's top are found, or as many of them as asked for
+  @Test(arguments: stores) func leavesOfABranchAreThoseOfItsNodes(_ maker: StoreContractTests.Maker) async throws {
+    try await withWorld(maker) { world in
+      let folder = try #require(world.home.branch(world.top).last).node
+      let (beside, below) = (world.home.record(.random()), world.home.record(.random(), parent: folder))
+      try await world.put([beside, below])
+      let (home, top) = (world.home.zone, world.top)
+      let nodes = world.home.branch(top).map(\.node).filter { $0 != top }
+      try await world.store.read { reader in
+        let key = try #require(try reader.zone(home)).key
+        let all = try reader.leaves(below: top, in: key, limit: .max)
+        let rows = try reader.nodes(nodes, in: key).filter { nodes.contains($0.leaf.node) }
+        #expect(all.count == 6 && Set(all) == Set(rows.map(\.leaf)))
+        for limit in 0...6 {
+          let some = try reader.leaves(below: top, in: key, limit: limit)
+          #expect(Set(some).count == limit && Set(some).isSubset(of: all))
+        }
+        #expect(try reader.leaves(below: .random(), in: key, limit: 5).isEmpty)
       }
     }
   }

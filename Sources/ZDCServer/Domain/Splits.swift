@@ -48,13 +48,8 @@ extension ZoneSnapshot {
   /// Returns the list of a branch; nil if the node is not live.
   fileprivate func stateList(of node: NodeID, upTo limit: UInt64) throws -> StateList? {
     guard let top = self.node(node)?.leaf else { return nil }
-    var all = [top]
-    var level = [node]
-    while !level.isEmpty, UInt64(all.count) <= limit {
-      level = try children(of: level, upTo: Int(clamping: limit) - all.count + 1)
-      all += level.compactMap { self.node($0)?.leaf }
-    }
-    return StateList(branch: all, top: node)
+    let below = try leaves(below: node, upTo: Int(clamping: limit) - 1)
+    return StateList(branch: below + [top], top: node)
   }
 }
 

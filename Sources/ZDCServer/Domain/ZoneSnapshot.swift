@@ -64,6 +64,17 @@ final class ZoneSnapshot {
     return parents.flatMap { children[$0] ?? [] } + (found.isComplete ? [] : found.nodes)
   }
 
+  /// Returns the leaves below a node, which are not kept here: `limit` of them, and one more if the store has it.
+  ///
+  /// - Throws: `limitExceeded` if the request makes the store read too many nodes.
+  func leaves(below node: NodeID, upTo limit: Int) throws -> [LogNode] {
+    let limit = min(limit, work.rest)
+    let found =
+      try zone.map { try reader.leaves(below: node, in: $0, limit: limit == .max ? limit : limit + 1) } ?? []
+    try work.add(found.count)
+    return found
+  }
+
   /// Reads one node more than the limit; if it exists, the lists are incomplete and are not stored.
   private func read(below parents: [NodeID], upTo limit: Int) throws -> (nodes: [NodeID], isComplete: Bool) {
     let limit = min(limit, work.rest)

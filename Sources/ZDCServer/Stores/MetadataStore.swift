@@ -137,6 +137,8 @@ package protocol MetadataReader: InboxReader {
   func nodes(_ ids: [NodeID], in zone: ZoneKey) throws -> [NodeRow]
   /// Returns the live children of these nodes, at most `limit` in total; reads no row beyond.
   func children(of parents: [NodeID], in zone: ZoneKey, limit: Int) throws -> [NodeRow]
+  /// Returns the leaves of the live nodes below this one, at most `limit`, in any order; reads no row beyond.
+  func leaves(below top: NodeID, in zone: ZoneKey, limit: Int) throws -> [LogNode]
   /// Returns the live nodes that currently have these names.
   func holders(of names: [NodeName], in zone: ZoneKey) throws -> [NodeName: NodeID]
   /// Returns the zone that currently holds the node; a closed one while the node is not removed yet.
@@ -177,6 +179,18 @@ package protocol MetadataReader: InboxReader {
 }
 
 extension MetadataReader {
+  /// Asks once for each level of the branch.
+  package func leaves(below top: NodeID, in zone: ZoneKey, limit: Int) throws -> [LogNode] {
+    var found: [LogNode] = []
+    var level = [top]
+    while !level.isEmpty, found.count < limit {
+      let next = try children(of: level, in: zone, limit: limit - found.count).map(\.leaf)
+      found += next
+      level = next.map(\.node)
+    }
+    return found
+  }
+
   /// - Throws: ``RecordDamaged``.
   package func record(_ name: RecordName, in zone: ZoneKey) throws -> StoredRecord? {
     try records([name], in: zone)[name]?.get()
