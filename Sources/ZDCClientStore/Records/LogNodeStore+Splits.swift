@@ -18,6 +18,11 @@ extension LogNodeStore {
     return found
   }
 
+  package func stateList(of node: NodeID, upTo limit: UInt64) throws -> StateList {
+    if let knownSplit, knownSplit.zone.root == node { return knownSplit.list }
+    return StateList(branch: try branch(node, upTo: limit), top: node)
+  }
+
   package mutating func splitOff(_ list: StateList, top: NodeID) throws {
     guard let leaf = try leaf(top), let author else { throw ZDCSecurityError(.objectMissing, node: top) }
     departed = (leaf, list.nodes.map(\.node))

@@ -24,6 +24,8 @@ package struct LogNodeStore: ZoneState {
   package internal(set) var departed: (top: LogNode, all: [NodeID])?
   /// The zone that takes over a branch that is split off; nil if this device does not follow it.
   package let branchZone: Int64?
+  /// The branch that the commit splits off, if this device computed it at the same head.
+  let knownSplit: ZoneSplit?
   /// The branch that the commit split off, as replay computed it.
   package var split: ZoneSplit?
   /// Notes the versions that the commit replaces and deletes; nil for looking up.
@@ -47,6 +49,7 @@ package struct LogNodeStore: ZoneState {
     author = nil
     isRecordsOnly = false
     branchZone = nil
+    knownSplit = nil
     former = nil
   }
 
@@ -55,12 +58,14 @@ package struct LogNodeStore: ZoneState {
   /// - Parameters:
   ///   - list: The access list in force before the commit; nil for a genesis.
   ///   - branchZone: The zone that takes over a branch that the commit splits off.
+  ///   - knownSplit: That branch, if it need not be read.
   package init(
     db: Database, zone: Int64, commit: ZoneCommit, after list: ZoneACL.Fields? = nil, pending: Bool,
-    branchZone: Int64? = nil
+    branchZone: Int64? = nil, knownSplit: ZoneSplit? = nil
   ) {
     self.db = db
     self.branchZone = branchZone
+    self.knownSplit = knownSplit
     self.zone = zone
     self.pending = pending ? 1 : 0
     author = (commit.fields.writer, commit.fields.writerGen)

@@ -140,7 +140,8 @@ package struct PageApplier {
   ) throws -> LogNodeStore {
     var state = LogNodeStore(
       db: transaction.database, zone: zone, commit: commit, after: row.head?.acl.fields, pending: !isOwn,
-      branchZone: try origins.branchZone(of: commit, parent: row, user: session.user, transaction))
+      branchZone: try origins.branchZone(of: commit, parent: row, user: session.user, transaction),
+      knownSplit: origins.knownSplit(of: commit, after: row.head))
     let acl = page.acl(of: commit)
     try require(commit.fields.zone == row.zone, .recordBindingMismatch)
     if commit.fields.seq == 0 { try checkGenesis(commit, acl, row) }

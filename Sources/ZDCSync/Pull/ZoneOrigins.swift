@@ -25,12 +25,17 @@ struct ZoneOrigins: Sendable {
   var state: StateList?
   /// Whether the page is a request of this device, which may contain commits of several zones.
   var isOwnRequest = false
+  /// The branch that the request splits off. Reading and hashing a large one again takes long.
+  private var ownSplit: ZoneSplit?
 
   init() {}
 
   /// The origins in an accepted request of this device.
-  init(ownRequest page: PageContents) {
+  ///
+  /// - Parameter split: The branch that it splits off; nil to read it from the log's nodes.
+  init(ownRequest page: PageContents, split: ZoneSplit?) {
     isOwnRequest = true
+    ownSplit = split
     for item in page.commits where item.commit.fields.genesisState != nil {
       branches[item.commit.hash] = SplitOrigin(item.commit.hash, in: page)
     }
@@ -49,6 +54,14 @@ struct ZoneOrigins: Sendable {
   mutating func add(_ other: ZoneOrigins) {
     branches.merge(other.branches) { old, _ in old }
     state = state ?? other.state
+  }
+
+  /// Returns the branch that a commit splits off, if it is known: the same head has the same nodes.
+  func knownSplit(of commit: ZoneCommit, after head: ZoneHead?) -> ZoneSplit? {
+    guard let ownSplit, ownSplit.parentHead == head?.hash, ownSplit.genesis == commit.fields.split?.genesis else {
+      return nil
+    }
+    return ownSplit
   }
 
   /// Returns the row of the zone that a commit splits off, and inserts it if the genesis names this user as a member; nil

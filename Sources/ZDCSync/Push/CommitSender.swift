@@ -45,21 +45,25 @@ actor CommitSender {
     }
   }
 
-  /// - Parameter isNew: Whether no earlier attempt sent these bytes.
-  func send(_ request: InFlightStore.Request, isNew: Bool = false) async throws -> ZDCPushSummary {
+  /// - Parameters:
+  ///   - isNew: Whether no earlier attempt sent these bytes.
+  ///   - split: The branch that the request splits off, if it is still in memory.
+  func send(
+    _ request: InFlightStore.Request, isNew: Bool = false, split: ZoneSplit? = nil
+  ) async throws -> ZDCPushSummary {
     session.progress.begin(request.uploads)
     session.activity.sends()
     // The progress of accepted operations has already ended with their transaction.
     defer { session.progress.end(request.uploads, .waits) }
-    return try await sendShown(request, isNew: isNew)
+    return try await sendShown(request, isNew: isNew, split)
   }
 
   private func sendShown(
-    _ request: InFlightStore.Request, isNew: Bool
+    _ request: InFlightStore.Request, isNew: Bool, _ split: ZoneSplit?
   ) async throws -> ZDCPushSummary {
     do {
       switch try await answer(to: request) {
-      case .accepted(let response): return try await accepted(request, response)
+      case .accepted(let response): return try await accepted(request, response, split)
       case .headMismatch(let page): return try await overtaken(page)
       }
     } catch let error as ServerError {
@@ -120,11 +124,11 @@ actor CommitSender {
   }
 
   private func accepted(
-    _ request: InFlightStore.Request, _ response: CommitResponse
+    _ request: InFlightStore.Request, _ response: CommitResponse, _ split: ZoneSplit?
   ) async throws -> ZDCPushSummary {
     session.handOver.forget(request.commitHash)
     let page = try PageContents(ownRequest: request.body, receivedMs: response.receivedMs)
-    let origins = ZoneOrigins(ownRequest: page)
+    let origins = ZoneOrigins(ownRequest: page, split: split)
     let writers = try await session.keys(of: origins.signers, zone: zone)
     let ((done, isDrained, left), refusal) = try await session.writeNotifyingDelegate { [session, zone] transaction in
       let before = try transaction.zones.zone(id: zone)

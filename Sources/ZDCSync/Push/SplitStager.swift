@@ -12,7 +12,14 @@ struct SplitStager {
   let draft: SplitDraft?
   let transaction: ZDCReadWriteTransaction
 
-  func stage() throws -> ListStager.Staged {
+  /// The cases are those of ``ListStager/Staged``.
+  enum Staged {
+    case outdated, unread, nothing
+    /// With the branch that it splits off.
+    case request(InFlightStore.Request, ZoneSplit)
+  }
+
+  func stage() throws -> Staged {
     guard try isCurrent() else { return .outdated }
     try wanted.settle(in: transaction)
     guard let draft else { return .nothing }
@@ -22,8 +29,8 @@ struct SplitStager {
       return .unread
     }
     let drafts = RecordDrafts(session: session, zone: choice.zone, transaction: transaction)
-    let (genesis, root, state) = try genesis(draft, drafts)
-    guard let built = try parentCommit(genesis, state) else { return try park() }
+    let (genesis, root, split) = try genesis(draft, drafts)
+    guard let built = try parentCommit(split) else { return try park() }
     let request = built.request + bundle(genesis, root, draft)
     let inFlight = InFlightStore(transaction: transaction)
     try inFlight.store(
@@ -31,7 +38,7 @@ struct SplitStager {
       outcomes: wanted.effective.map { InFlightStore.Outcome(operation: $0, node: nil, facts: nil) },
       rotations: built.rotations, atMs: session.now())
     let uploads = try inFlight.uploads(zone: choice.zone.id)
-    return .request(InFlightStore.Request(commitHash: built.commit.hash, body: request, uploads: uploads))
+    return .request(InFlightStore.Request(commitHash: built.commit.hash, body: request, uploads: uploads), split)
   }
 
   private func isCurrent() throws -> Bool {
@@ -47,7 +54,7 @@ struct SplitStager {
   }
 
   /// Lets the rest of the queue pass until the branch can be split off.
-  private func park() throws -> ListStager.Staged {
+  private func park() throws -> Staged {
     try transaction.pause(wanted.effective, in: session) { _ in nil }
     return .outdated
   }
@@ -56,7 +63,7 @@ struct SplitStager {
 
   private func genesis(
     _ draft: SplitDraft, _ drafts: RecordDrafts
-  ) throws -> (ZoneCommit, NodeRecord, ZoneOperation.GenesisState) {
+  ) throws -> (ZoneCommit, NodeRecord, ZoneSplit) {
     let leaves = transaction.leaves(zone: choice.zone.id)
     let branch = try leaves.branch(choice.top.nodeID, upTo: Limits.splitNodes)
     try require(UInt64(branch.count) <= Limits.splitNodes, .limitExceeded, node: choice.top.nodeID)
@@ -74,7 +81,8 @@ struct SplitStager {
       operations: [.genesisState(state), .acl(version: acl.fields.version, hash: acl.hash)]
         + retirements(for: acl) + [.put(ZoneOperation.Put(root))])
     let commit = try ZoneCommit(fields) { try session.keys.signingKey.sign(label: "commit", message: $0) }
-    return (commit, root, state)
+    let split = ZoneSplit(zone: choice.branch, genesis: commit.hash, parentHead: choice.head.hash, list: list)
+    return (commit, root, split)
   }
 
   /// Keys that are retired in the parent zone sign nothing in the new one either.
@@ -96,32 +104,28 @@ struct SplitStager {
   // MARK: The parent zone
 
   /// Returns nil if the pointer cannot be put now.
-  private func parentCommit(
-    _ genesis: ZoneCommit, _ state: ZoneOperation.GenesisState
-  ) throws -> CommitBuilder.Built? {
+  private func parentCommit(_ split: ZoneSplit) throws -> CommitBuilder.Built? {
     guard let parent = try transaction.nodes.node(zone: choice.zone.id, nodeID: choice.leaf.parent) else { return nil }
     var builder = CommitBuilder(
       session: session, zoneRow: choice.zone, head: choice.head, ahead: [:],
       heldNames: try HeldNames(zone: choice.zone, deletes: [], moving: [], transaction: transaction),
       transaction: transaction)
-    let operation = ZoneOperation.split(node: choice.top.nodeID, genesis: genesis.hash, count: state.count)
+    let operation = ZoneOperation.split(node: choice.top.nodeID, genesis: split.genesis, count: split.list.count)
     let name = try builder.nameInCloud(of: choice.top, choice.leaf, below: parent)
-    let pointer = try pointer(to: genesis, below: parent, named: name)
+    let pointer = try pointer(to: split, below: parent, named: name)
     guard try builder.split(operation, pointer: pointer, below: parent) else { return nil }
     return try builder.build()
   }
 
   /// Returns the pointer that takes the node's place in the cloud. A move that is queued becomes one of the pointer.
-  private func pointer(to genesis: ZoneCommit, below parent: NodeRow, named name: [UInt8]) throws -> NodeRow {
+  private func pointer(to split: ZoneSplit, below parent: NodeRow, named name: [UInt8]) throws -> NodeRow {
     let top = choice.top
     var row = NodeRow(
-      uuid: UUIDv7.make(atMs: session.now()), zone: choice.zone.id, nodeID: .mount(ofZoneWith: genesis.hash),
+      uuid: UUIDv7.make(atMs: session.now()), zone: choice.zone.id, nodeID: .mount(ofZoneWith: split.genesis),
       parent: parent.id, depth: parent.depth + 1,
       nameTag: try transaction.nodes.keys(of: parent).nameTag(folded: name), name: name, key: .random(), keyGen: 1,
       createdMs: top.createdMs)
-    let target = PointerTarget(
-      owner: session.user, zone: choice.branch, node: top.nodeID, genesis: genesis.hash, seq: 0, head: genesis.hash)
-    row.unused = RecordPrivate(name: nil, createdMs: 0, pointer: target)
+    row.unused = RecordPrivate(name: nil, createdMs: 0, pointer: split.pointer(owner: session.user))
     return row
   }
 }

@@ -13,7 +13,7 @@ extension ZonePusher {
     if !unknown.isEmpty { try await pauseUnknown(unknown) }
     reportExcess(wanted, choice.zone.zone)
     switch try await stage(wanted, choice, keys) {
-    case .request(let request)?: return try await sender.send(request, isNew: true)
+    case .request(let request, let split)?: return try await sender.send(request, isNew: true, split: split)
     case .unread?: await sender.note(try await ZonePuller(session: session, zone: zone).pull().refusal)
     default: break
     }
@@ -23,7 +23,7 @@ extension ZonePusher {
   /// Returns nil if the split would exceed a limit. The changes of the list are then paused.
   private func stage(
     _ wanted: WantedList, _ choice: SplitChoice, _ keys: [UserID: RecipientKey]
-  ) async throws -> ListStager.Staged? {
+  ) async throws -> SplitStager.Staged? {
     do {
       let draft = wanted.isEmpty ? nil : try SplitDraft(wanted, choice, keys: keys, session: session)
       return try await session.database.asyncReadWrite { [session] transaction in
