@@ -50,25 +50,38 @@ extension NodeStore {
     package var parent: Int64?
     /// Nil if it was never uploaded.
     package var cloudParent: NodeID?
+    fileprivate var depth: Int
 
     package var isUploaded: Bool { cloudParent != nil }
+
+    fileprivate init(_ row: RawRow, _ nodeID: NodeID) throws {
+      id = row[0]
+      uuid = row[1]
+      zone = row[6]
+      self.nodeID = nodeID
+      parent = row[3]
+      let isUploaded = (row[5] as Int64) > 0
+      cloudParent = try isUploaded ? NodeID(row, 4) : nil
+      depth = row[7]
+    }
   }
 
   /// The node and all below it, shallow first, without opening anything.
-  package func cloudPlaces(atOrBelow id: Int64) throws -> [CloudPlace] {
-    let statement = try db.cachedStatement(
-      sql: """
-        WITH RECURSIVE below(id) AS (
-          SELECT ? UNION ALL SELECT child.id FROM zdc_node child JOIN below ON child.parent = below.id
-        ) SELECT id, uuid, nodeID, parent, cloudParent, recordVersion, zone FROM zdc_node
-        WHERE id IN (SELECT id FROM below) ORDER BY depth, id
-        """)
-    return try Row.fetchAll(statement, arguments: [id]).map { row in
-      let isUploaded = (row[5] as Int64) > 0
-      return CloudPlace(
-        id: row[0], uuid: row[1], zone: row[6], nodeID: try NodeID(row, 2), parent: row[3],
-        cloudParent: isUploaded ? try NodeID(row, 4) : nil)
+  ///
+  /// - Parameter others: Nodes that are left out, but not those below them. Of a large branch, these may be nearly all.
+  package func cloudPlaces(atOrBelow id: Int64, except others: Set<NodeID> = []) throws -> [CloudPlace] {
+    var places: [CloudPlace] = []
+    let query = """
+      WITH RECURSIVE below(id) AS (
+        SELECT ? UNION ALL SELECT child.id FROM zdc_node child JOIN below ON child.parent = below.id
+      ) SELECT id, uuid, nodeID, parent, cloudParent, recordVersion, zone, depth FROM zdc_node
+      WHERE id IN (SELECT id FROM below)
+      """
+    try db.forEachRow(query, [id]) { row in
+      let nodeID = try NodeID(row, 2)
+      if !others.contains(nodeID) { places.append(try CloudPlace(row, nodeID)) }
     }
+    return places.sorted { ($0.depth, $0.id) < ($1.depth, $1.id) }
   }
 
   /// How many levels down there are nodes, from a node that is included; the second for those that the cloud never had.

@@ -136,7 +136,7 @@ struct RemoteRemoval {
     var survivors: [NodeStore.CloudPlace] = []
     // Survivors, and the nodes that leave with them.
     var alive: Set<Int64> = []
-    for row in try nodes.cloudPlaces(atOrBelow: top.id) where !gone.contains(row.nodeID) {
+    for row in try nodes.cloudPlaces(atOrBelow: top.id, except: gone) {
       let isCarried = row.parent.map(alive.contains) ?? false
       if row.isUploaded, try leaves.leaf(row.nodeID) == nil { continue }
       guard isCarried || row.isUploaded else { continue }
