@@ -27,7 +27,10 @@ package struct BranchRows {
   /// Moves the rows of all nodes that the branch has in the cloud, and what is noted about them by their IDs: deletes that
   /// are queued, records that cannot be read, calls of the app that failed, moves to and from other zones that have not
   /// ended.
-  package func moveCloudNodes() throws {
+  ///
+  /// - Parameter top: The row of the branch's top, if it becomes the root of the new zone: the depths below it follow.
+  package func moveCloudNodes(below top: NodeRow? = nil) throws {
+    if let top { try moveRows(below: top) }
     for statement in [
       "UPDATE zdc_node SET zone = ?1 WHERE zone = ?2 AND nodeID IN (SELECT node FROM zdc_leaf WHERE zone = ?1)",
       "UPDATE zdc_operation SET zone = ?1 WHERE zone = ?2 AND node IS NULL AND \(Self.isInBranch("nodeID"))",
@@ -38,6 +41,21 @@ package struct BranchRows {
       "UPDATE zdc_claim SET zone = ?1 WHERE zone = ?2 AND \(Self.isInBranch("nodeID"))",
     ] { try transaction.database.execute(sql: statement, arguments: [branch, zone]) }
     forgetCaches()
+  }
+
+  /// Gives all rows below the top their new depths, and those of the branch their zone in the same step: a row is long,
+  /// and nearly all of them are of the branch.
+  private func moveRows(below top: NodeRow) throws {
+    try transaction.database.execute(
+      sql: """
+        WITH RECURSIVE below(id) AS (
+          SELECT id FROM zdc_node WHERE parent = ?3
+          UNION ALL SELECT child.id FROM zdc_node child JOIN below ON child.parent = below.id
+        )
+        UPDATE zdc_node SET depth = depth - ?4,
+          zone = CASE WHEN zone = ?2 AND \(Self.isInBranch("zdc_node.nodeID")) THEN ?1 ELSE zone END
+        WHERE id IN (SELECT id FROM below)
+        """, arguments: [branch, zone, top.id, top.depth])
   }
 
   /// Returns the nodes directly below nodes of the branch that the app has restored, or that have such a node below them,
@@ -114,12 +132,12 @@ package struct BranchRows {
         """, arguments: [branch])
   }
 
-  /// Makes the row of the branch's top the root of the new zone: it has no name and no place of its own.
+  /// Makes the row of the branch's top the root of the new zone: it has no name and no place of its own. The depths below
+  /// are those of ``moveCloudNodes(below:)``.
   package func makeRoot(_ top: NodeRow) throws {
     var root = top
     (root.parent, root.depth, root.name, root.nameTag) = (nil, 0, [], .zero)
     try transaction.nodes.update(root)
-    try transaction.nodes.shiftDepths(below: root.id, by: -top.depth)
   }
 
   /// Gives the queued moves of the branch's top to the pointer that has its name and place now.

@@ -88,7 +88,7 @@ struct SplitApplier {
     let mount = try pointer.map { try insertPointer($0, inPlaceOf: root) }
     let oldPath = try session.path(root, in: transaction)
     let graft = try removePlaceholder(in: branch)
-    try rows.moveCloudNodes()
+    try rows.moveCloudNodes(below: try nodes.node(id: root.id) ?? root)
     try rows.makeRoot(try nodes.node(id: root.id) ?? root)
     if let mount, graft == nil { try transaction.mounts.set(zone: branch, at: mount.id) }
     try returnMovedOut(rows, below: root)

@@ -34,4 +34,33 @@ struct SplitWorkTests {
       #expect(try await people.bob.branch(path, versions: true) == alice.branch("/home/list", versions: true))
     }
   }
+
+  /// - The owner shares a folder of 5 nodes, and one of 45
+  /// => each node takes three writes: of the log's leaf, of the row's zone and depth, and of its tag under the new key
+  @Test func aNodeOfABranchIsWrittenThreeTimes() async throws {
+    try await TestWorld.run { world in
+      let people = try await People(world)
+      let few = try await Self.rowsWritten(sharing: "/few", nodes: 5, people)
+      let many = try await Self.rowsWritten(sharing: "/many", nodes: 45, people)
+      // Steps of the push and the pull write a few rows more or less.
+      #expect(many - few < 3 * 40 + 20, "\(few) and \(many) rows")
+    }
+  }
+
+  private static func rowsWritten(sharing path: String, nodes count: Int, _ people: People) async throws -> Int {
+    let alice = people.alice
+    try await alice.create(path)
+    try await alice.create(count, in: path)
+    try await alice.sync()
+    let before = try await changes(alice)
+    try await alice.share(path, with: people.bob)
+    try await alice.sync()
+    return try await changes(alice) - before
+  }
+
+  private static func changes(_ device: TestDevice) async throws -> Int {
+    try await device.write { transaction, _ in
+      try Int.fetchOne(transaction.database, sql: "SELECT total_changes()") ?? 0
+    }
+  }
 }
