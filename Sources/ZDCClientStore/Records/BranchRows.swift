@@ -24,6 +24,11 @@ package struct BranchRows {
     "EXISTS (SELECT 1 FROM zdc_leaf l WHERE l.zone = ?1 AND l.node = \(column))"
   }
 
+  /// The same for the row of a node.
+  private static func isOfBranch(_ column: String) -> String {
+    "EXISTS (SELECT 1 FROM zdc_node n WHERE n.id = \(column) AND n.zone = ?1)"
+  }
+
   /// Moves the rows of all nodes that the branch has in the cloud, and what is noted about them by their IDs: deletes that
   /// are queued, records that cannot be read, calls of the app that failed, moves to and from other zones that have not
   /// ended.
@@ -86,15 +91,12 @@ package struct BranchRows {
       sql: "\(below) UPDATE zdc_node SET zone = ?1 WHERE zone = ?2 AND id IN (SELECT id FROM below)",
       arguments: [branch, zone, top])
     try transaction.database.execute(
-      sql: """
-        UPDATE zdc_operation SET zone = ?1
-        WHERE zone = ?2 AND node IN (SELECT id FROM zdc_node WHERE zone = ?1)
-        """, arguments: [branch, zone])
+      sql: "UPDATE zdc_operation SET zone = ?1 WHERE zone = ?2 AND \(Self.isOfBranch("zdc_operation.node"))",
+      arguments: [branch, zone])
     // Copies of other zones' nodes that the cloud does not have yet.
     try transaction.database.execute(
       sql: """
-        UPDATE zdc_moved SET copyZone = ?1
-        WHERE copyZone = ?2 AND isHeld = 0 AND node IN (SELECT id FROM zdc_node WHERE zone = ?1)
+        UPDATE zdc_moved SET copyZone = ?1 WHERE copyZone = ?2 AND isHeld = 0 AND \(Self.isOfBranch("zdc_moved.node"))
         """, arguments: [branch, zone])
     forgetCaches()
   }
