@@ -135,20 +135,31 @@ extension NodeStore {
   /// Updates the children's tags after the parent got a new key, because the local tree finds children by tags of the
   /// newest key. A folder may have a hundred thousand of them: only their names are read, and nothing is sealed again.
   package func retagChildren(of parent: NodeRow) throws {
-    let keys = parent.parentKeys
+    let tags = try childTags(of: parent)
     let statement = try db.cachedStatement(sql: "UPDATE zdc_node SET nameTag = ? WHERE id = ?")
-    let children = "SELECT id FROM zdc_node WHERE parent = ? ORDER BY id"
-    for id in try Int64.fetchAll(db, sql: children, arguments: [parent.id]) {
-      guard let name = try name(id: id) else { continue }
-      try statement.execute(arguments: [keys.nameTag(folded: name).data, id])
-    }
+    for (id, tag) in tags { try statement.execute(arguments: [tag.data, id]) }
     invalidate()
   }
 
-  private func name(id: Int64) throws -> [UInt8]? {
-    try db.firstRow("SELECT uuid, sealed FROM zdc_node WHERE id = ?", [id]) { row in
-      try open(try row.requiredBytes(1), uuid: row[0]).name
+  /// All tags are computed before the first one is stored: storing changes the index by which children are found.
+  private func childTags(of parent: NodeRow) throws -> [(id: Int64, tag: NameTag)] {
+    let keys = parent.parentKeys
+    var tags: [(id: Int64, tag: NameTag)] = []
+    // By way of their numbers: SQLite would sort the sealed values.
+    let children = """
+      SELECT id, uuid, sealed FROM zdc_node WHERE id IN (SELECT id FROM zdc_node WHERE parent = ?) ORDER BY id
+      """
+    try db.forEachRow(children, [parent.id]) { row in
+      tags.append((id: row[0], tag: keys.nameTag(folded: try name(row))))
     }
+    return tags
+  }
+
+  /// Opens the name of a row of its number, UUID and sealed value, and makes no key of the rest.
+  private func name(_ row: RawRow) throws -> [UInt8] {
+    var reader = ByteReader(try sealer.open(try row.requiredBytes(2), row: try row.requiredBytes(1)))
+    guard try reader.readUInt8() == 1 else { throw ZDCError(.corruptDatabase) }
+    return Array(try reader.readVariable16())
   }
 
   private func open(_ sealed: [UInt8], uuid: String) throws -> Secrets {
