@@ -7,14 +7,17 @@ package import ZDCProtocol
 extension LogNodeStore {
   package func branch(_ node: NodeID, upTo limit: UInt64) throws -> [LogNode] {
     let rows = limit < UInt64(Int64.max - 1) ? Int64(limit) + 1 : -1
-    let statement = try db.cachedStatement(
-      sql: """
-        \(Self.below) SELECT l.node, l.parent, l.record, l.putSeq, l.keyGen, l.parentKeyGen
-        FROM (SELECT node FROM below LIMIT ?3) b CROSS JOIN zdc_leaf l ON l.zone = ?2 AND l.node = b.node
-        """)
+    // The walk takes the columns with it: another lookup of each node would take as long as the walk.
+    let query = """
+      WITH RECURSIVE below(node, parent, record, putSeq, keyGen, parentKeyGen) AS (
+        SELECT node, parent, record, putSeq, keyGen, parentKeyGen FROM zdc_leaf WHERE zone = ?2 AND node = ?1
+        UNION ALL
+        SELECT l.node, l.parent, l.record, l.putSeq, l.keyGen, l.parentKeyGen FROM below
+        JOIN zdc_leaf l INDEXED BY zdc_leaf_parent ON l.zone = ?2 AND l.parent = below.node
+      ) SELECT node, parent, record, putSeq, keyGen, parentKeyGen FROM below LIMIT ?3
+      """
     var found: [LogNode] = []
-    let cursor = try RawRow.fetchCursor(statement, arguments: [node.data, zone, rows])
-    while let row = try cursor.next() { found.append(try Self.decode(row)) }
+    try db.forEachRow(query, [node.data, zone, rows]) { found.append(try Self.decode($0)) }
     return found
   }
 
