@@ -45,6 +45,9 @@ struct HistoryModel {
     return name
   }
 
+  /// Returns the name that stands for all names of a node.
+  func firstName(of name: String) -> String { node(name) }
+
   /// Returns whether a text was written into one of the nodes.
   func isWritten(_ token: String, into cloudIDs: Set<String>) -> Bool {
     let written = Set((nodes[token] ?? []).map(node))
@@ -69,8 +72,7 @@ struct HistoryModel {
   /// Returns whether a text was written into one of the nodes, or into one that has been below one of them.
   func isWritten(_ token: String, atOrBelow cloudIDs: Set<String>) -> Bool {
     let tops = Set(cloudIDs.map(node))
-    var above: [String: Set<String>] = [:]
-    for (child, parents) in parents { above[node(child), default: []].formUnion(parents.map(node)) }
+    let above = nodesAbove()
     var seen: Set<String> = []
     var next = (nodes[token] ?? []).map(node)
     while let name = next.popLast() {
@@ -78,5 +80,16 @@ struct HistoryModel {
       if seen.insert(name).inserted { next += above[name] ?? [] }
     }
     return false
+  }
+
+  /// Returns the nodes that each node has been directly below, all by their first names.
+  ///
+  /// - Parameter others: Parents that the model does not know of.
+  func nodesAbove(with others: [String: Set<String>] = [:]) -> [String: Set<String>] {
+    var above: [String: Set<String>] = [:]
+    for (child, parents) in parents.merging(others, uniquingKeysWith: { $0.union($1) }) {
+      above[node(child), default: []].formUnion(parents.map(node))
+    }
+    return above
   }
 }

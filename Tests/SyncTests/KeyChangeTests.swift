@@ -187,9 +187,9 @@ struct KeyChangeTests {
 
 extension TestDevice {
   /// Replaces the keys of the device's user.
-  func rotateKeys() async throws {
+  func rotateKeys(areCompromised: Bool = false) async throws {
     guard let users = try zdc.localUserManager else { throw TestFailure("\(name)'s database is locked") }
-    try await users.rotateKeys(for: try localUserID)
+    try await users.rotateKeys(for: try localUserID, areCompromised: areCompromised)
   }
 }
 

@@ -12,6 +12,8 @@ struct People {
   let world: TestWorld
   /// The devices of each person.
   let devicesByPerson: [[TestDevice]]
+  /// What they asked for when they changed lists.
+  let asked = AskedRights()
 
   init(_ world: TestWorld, count: Int, _ numbers: inout SeededNumbers) async throws {
     self.world = world
@@ -55,6 +57,9 @@ struct People {
   func owner(of node: ZDCNode) throws -> Int? {
     try indices.first { try self[$0][0].localUserID == node.anchor?.userID }
   }
+
+  /// Notes a person's new words, with which their later devices log in.
+  func setWords(_ words: [String], of person: Int) { world.setWords(words, of: Self.names[person]) }
 
   /// Another device of a person, which has no data yet.
   func newDevice(of person: Int) async throws -> TestDevice {
@@ -105,6 +110,7 @@ struct People {
       guard let owner = try indices.first(where: { try self[$0][0].userID == list.owner }) else { continue }
       let narrowed = list.entries.filter { !$0.permissions.writesFreely }
       guard !narrowed.isEmpty else { continue }
+      for entry in narrowed { try note([.read, .write], for: entry.user, in: list.zone, by: self[owner][0]) }
       try await self[owner][0].change(list.zone) { cloud, node in
         for entry in narrowed {
           _ = try cloud.share(nodeID: node, withUserID: entry.user.text, item: ZDCShareItem(permissions: "rw"))

@@ -29,7 +29,8 @@ extension PeopleHistory {
   mutating func begin() async throws {
     for (person, devices) in people.devicesByPerson.enumerated() {
       for path in ["", "/x", "/x/y"] { try await devices[0].create(people.folder(of: person) + path) }
-      try await devices[0].share(people.folder(of: person), with: people[other(than: person)][0], "rw")
+      let guest = other(than: person)
+      _ = try await people.share(people.folder(of: person), of: devices[0], with: guest, "rw")
       for device in devices { try await device.sync() }
     }
   }
@@ -44,10 +45,10 @@ extension PeopleHistory {
     _ device: TestDevice, _ path: String, owner: Int, with guest: Int, _ letters: String
   ) async -> [ZDCCloudOperation] {
     if !["rw", "rws"].contains(letters) { model.restrict(guest, by: owner) }
-    let member = people[guest][0]
+    let people = people
     var operations: [ZDCCloudOperation] = []
-    await log.attempt("shares \(path) with \(member.name) \(letters)", device) {
-      operations = try await device.share(path, with: member, letters)
+    await log.attempt("shares \(path) with \(people[guest][0].name) \(letters)", device) {
+      operations = try await people.share(path, of: device, with: guest, letters)
     }
     return operations
   }
@@ -59,8 +60,10 @@ extension PeopleHistory {
 
   private mutating func unshare(_ device: TestDevice, _ path: String, owner: Int, with guest: Int) async {
     model.restrict(guest, by: owner)
-    let member = people[guest][0]
-    await log.attempt("unshares \(path) with \(member.name)", device) { try await device.unshare(path, with: member) }
+    let people = people
+    await log.attempt("unshares \(path) with \(people[guest][0].name)", device) {
+      try await people.unshare(path, of: device, with: guest)
+    }
   }
 
   /// A member changes the list of another person's branch.
@@ -105,6 +108,7 @@ extension PeopleHistory {
     model.restrict(guest, by: owner)
     log.append("\(device.name) removes \(people[guest][0].name) everywhere")
     for list in try AccessModel(world.server).newest where list.owner == ownerID && list.entry(for: guestID) != nil {
+      try people.note([], for: guestID, in: list.zone, by: device)
       try await device.change(list.zone) { cloud, node in
         _ = try cloud.unshare(nodeID: node, withUserID: guestID.text)
       }

@@ -8,6 +8,8 @@ struct PeopleHistory {
   let world: TestWorld
   let people: People
   var numbers: SeededNumbers
+  /// The numbers that decide about rare changes. The others stay the same when one is added.
+  var rareNumbers: SeededNumbers
   var model = PeopleModel()
   let log: HistoryLog
   var nextToken = 0
@@ -17,6 +19,7 @@ struct PeopleHistory {
   init(_ world: TestWorld, seed: UInt64, log: HistoryLog) async throws {
     (self.world, self.seed, self.log) = (world, seed, log)
     numbers = SeededNumbers(seed: seed)
+    rareNumbers = SeededNumbers(seed: ~seed)
     people = try await People(world, count: 2 + Int(seed % 4), &numbers)
   }
 
@@ -54,7 +57,7 @@ struct PeopleHistory {
     case 21: try await end(device, of: person)
     case 22...27: try await messageStep(device, of: person)
     case 28...30: try await disturb(device)
-    case 31: await rotateKeys(device)
+    case 31: try await changeKeys(device, of: person)
     case 32: await log.attempt("pushes", device) { try await device.push() }
     default: await sync(device)
     }
@@ -92,14 +95,6 @@ struct PeopleHistory {
     try await device.relaunch()
   }
 
-  /// Replaces the person's keys, and after a removal those of the nodes.
-  private func rotateKeys(_ device: TestDevice) async {
-    await log.attempt("rotates keys", device) {
-      try await device.rotateKeys()
-      try await device.syncManager.replaceOldKeys(forLocalUserID: try device.localUserID)
-    }
-  }
-
   // MARK: The end
 
   private func check() async throws {
@@ -112,6 +107,7 @@ struct PeopleHistory {
     }
     try await PeopleHistoryCheck(people: people.devicesByPerson, model: model).run()
     try await accessCheck().run()
+    try await checkAskedRights()
     let former = try FormerMemberCheck(world.server)
     for devices in people.devicesByPerson { try former.run(try await devices[0].userKeys) }
     let messages = PeopleMessageCheck(people: people.devicesByPerson, model: model, early: early.texts)
@@ -121,6 +117,14 @@ struct PeopleHistory {
         world.expectsSecurityErrors(try await messages.explainedGaps(on: device, of: person), on: device)
       }
     }
+  }
+
+  private func checkAskedRights() async throws {
+    var model = model
+    for device in people.devices { try await model.noteIdentities(of: device) }
+    let users = try people.devicesByPerson.map { try $0[0].userID }
+    let changes = try RightsModel.Change.all(of: world.server)
+    try AskedRightsCheck(users: users, asks: people.asked.asks, nodes: model.nodes, changes: changes).run()
   }
 
   private func accessCheck() throws -> PeopleAccessCheck {

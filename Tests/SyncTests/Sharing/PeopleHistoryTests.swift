@@ -7,12 +7,13 @@ import ZeroDarkCloudTesting
 /// Random histories of two to five people, some with several devices. Each shares folders with the others, with all rights
 /// or with restricted ones, who graft them, change what is in them, share them on, leave them and lose access; folders
 /// inside shared folders are shared as well, and grafts are put into shared folders. Nodes move between all of these. People
-/// write messages, some with an invitation, read, delete and burn them, and block each other. Keys rotate. Requests lose
-/// their answers, and processes end between two transactions.
+/// write messages, some with an invitation, read, delete and burn them, and block each other. Keys rotate, also because they
+/// are compromised, and accounts get new words. Requests lose their answers, and processes end between two transactions.
 ///
 /// => All devices of a person, a new one included, show the same tree and the same messages. Every graft shows what its owner
 /// sees, and a person without access has no node of it. Every text is there unless a person deleted it, a merge journal
-/// says what replaced it, or its writer lost access before sending it. The access lists decide who has a text,
+/// says what replaced it, or its writer lost access before sending it. The access lists are what people asked for, in the
+/// order in which the server accepted it, and everything that an owner asked for had an effect. They decide who has a text,
 /// and a person who lost access opens nothing that was written later, with their keys and all of the server's data.
 /// Every message arrives once, unless it is burned, deleted or declined, and a burned one is gone. A gap is
 /// reported only where a message was declined.
