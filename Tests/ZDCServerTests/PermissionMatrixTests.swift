@@ -199,7 +199,7 @@ import ZDCProtocol
     }
   }
 
-  /// => the variants of the changes exist for the requests that have a signature, a version or an object of their own
+  /// => the variants of the changes exist for the requests that have a signature, a version or an object
   @Test func eachVariantHasRequests() {
     func requests(_ variant: BranchRequests.Variant) -> Set<Request> {
       Set(

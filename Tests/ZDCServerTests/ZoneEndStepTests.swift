@@ -102,7 +102,7 @@ import ZDCServerMemory
     let origin: String
   }
 
-  /// - The server removes the 1,000 nodes of an ended zone; before each of its steps may go on, another account logs in
+  /// - The server removes the 1,000 nodes of an ended zone; before each of its steps, another account logs in
   /// => it does so between all steps, as often as before and once more for each 250 nodes but the first
   @Test func otherAccountsAreServedBetweenTheSteps() async throws {
     let store = SteppedStore(MemoryStore())

@@ -18,8 +18,8 @@ final class AskedRights: Sendable {
     let cloudID: String
     /// The server's newest commit at that time: the change of the list came later.
     let position: AccessModel.Position
-    /// Whether the member was in the list, as far as the device knew. If somebody removes the member first, a change of
-    /// their rights has no effect.
+    /// Whether the member was in the list, as far as the device knew. If another member removes them first, a change
+    /// of their rights has no effect.
     let wasMember: Bool
     /// Whether the device has queued a change of the node's own list.
     let isQueued: Bool

@@ -4,8 +4,8 @@ import ZeroDarkCloudTesting
 
 /// The rights of members at the end of a random history, by what people asked for.
 ///
-/// The log only tells in which order changes of a list came. What a change gives or takes is what its writer has asked
-/// for before, for the branch or one around it. A branch that is split off begins with the members of the one around it.
+/// The log only tells in which order changes of a list came. A change may give and take only rights that its writer has
+/// asked for before, for the branch or one around it. A branch that is split off begins with the members of the one around it.
 struct AskedRightsCheck {
   typealias Permissions = ZoneACL.Permissions
   typealias Ask = AskedRights.Ask
@@ -58,7 +58,7 @@ struct AskedRightsCheck {
     try checkEffects()
   }
 
-  // MARK: Nothing that nobody has asked for
+  // MARK: Only what its writer has asked for
 
   private func checkChanges() throws {
     var rights: [ZoneID: [UserID: Permissions]] = [:]
@@ -108,7 +108,7 @@ struct AskedRightsCheck {
 
   // MARK: Everything that an owner has asked for
 
-  /// What an owner asks for takes effect, unless the same device asks for something else before, the zone ends, or the
+  /// Each change that an owner asks for takes effect, unless the same device asks for something else before, the zone ends, or the
   /// member whose rights it changes is removed first. Whether a member with `s` still had it is not decided here.
   private func checkEffects() throws {
     for (index, ask) in asks.enumerated() where ask.isQueued {

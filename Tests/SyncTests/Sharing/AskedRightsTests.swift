@@ -1,7 +1,8 @@
 import Testing
 import ZDCProtocol
 
-/// The check of rights finds each change of a list that nobody has asked for, and what an owner has asked for in vain.
+/// The check of rights finds each change of a list that its writer did not ask for, and what an owner asked for in
+/// vain.
 @Suite struct AskedRightsTests {
   typealias Permissions = ZoneACL.Permissions
   typealias Ask = AskedRights.Ask

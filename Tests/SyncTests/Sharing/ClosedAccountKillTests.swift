@@ -8,8 +8,8 @@ import ZeroDarkCloudTesting
 @testable import ZDCSync
 @testable import ZeroDarkCloud
 
-/// An account is closed that owns a shared branch, has grafted one and has queued work, and a device is killed or loses
-/// a message meanwhile.
+/// An account is closed that owns a shared branch, has grafted one and has queued work. While that happens, a device is
+/// killed or loses a message.
 struct ClosedAccountKillTests {
   /// - the device is killed after each of the transactions that close the account
   /// => the same call closes it; all keep what they have, and nothing that was queued is sent or gives access

@@ -69,7 +69,7 @@ struct ClosedMemberTests {
   }
 
   /// - Carol, a member of Alice's list, closes her account; Alice shares a part separately, in which Bob may only read
-  /// => Carol, who reads for 30 days, reads the part as before; after a removal she reads nothing new
+  /// => Carol, who may read for 30 days, reads the part as before; after a removal she reads nothing new
   @Test func aPartOfABranchWithAClosedMember_isSharedSeparately() async throws {
     try await TestWorld.run { world in
       let people = try await Self.people(world)

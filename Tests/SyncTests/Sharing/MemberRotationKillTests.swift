@@ -18,7 +18,7 @@ struct MemberRotationKillTests {
   }
 
   /// - Bob's device is killed after each transaction of a rotation, while Alice's new list is on its way
-  /// => the same call completes the rotation; all who have access read everything, also on new devices, and nobody else
+  /// => the same call completes the rotation; those who have access read everything, also on new devices, and others do not
   @Test(arguments: Rotation.allCases, OwnersChange.allCases)
   func theMemberIsKilled(rotation: Rotation, change: OwnersChange) async throws {
     try await TestWorld.run { world in
@@ -58,7 +58,7 @@ struct MemberRotationKillTests {
     }
   }
 
-  /// - Bob replaces his keys while Alice's new list is on its way; her device is killed after each of its transactions
+  /// - Bob replaces keys while Alice's new list is on its way; her device is killed after each of its transactions
   /// => the next sync completes the change, for Bob's new keys
   @Test(arguments: OwnersChange.allCases, [TestDevice.Network.dead, .alive])
   func theOwnerIsKilled(change: OwnersChange, network: TestDevice.Network) async throws {

@@ -133,7 +133,7 @@ struct StateLieTests {
   }
 
   /// - Bob gets access when the list has many commits, a year after it was split off
-  /// => his device verifies the state from before all of them
+  /// => Bob's device verifies the state from before all of them
   @Test(arguments: [StateLie.flippedBit, .entryLess, .ofAnotherBranch])
   func aMemberWhoJoinsAYearLater(_ lie: StateLie) async throws {
     try await TestWorld.run { world in try await Stage(world, edits: Self.yearOfCommits).expectRefusal(of: lie) }
