@@ -22,8 +22,9 @@ import ZDCServerSQLite
       #expect((ready.status, ready.text) == (503, "full\n"))
       #expect(try await server.page(zone.zone, token: token).headers[WireHeaders.zoneHead]?.hasPrefix("0:") == true)
       let writes = server.store.writeStatistics.writes
-      for _ in 0..<3 { #expect(try await server.send(.GET, Routes.ready).status == 503) }
-      #expect(server.store.writeStatistics.writes == writes, "any host may ask")
+      for _ in 0..<20 { #expect(try await server.send(.GET, Routes.ready).status == 503) }
+      // Upkeep may write at any time.
+      #expect(server.store.writeStatistics.writes < writes + 10, "any host may ask")
       try await server.sqlite.setMaximumPages(nil)
       server.clock.advance(ms: 5_000)
       #expect(try await server.send(.GET, Routes.ready).status == 200)
