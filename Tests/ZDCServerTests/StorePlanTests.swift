@@ -207,8 +207,8 @@ import ZDCProtocol
   // MARK: - PostgreSQL
 
   /// Each table has so many rows of other users: every index has more pages than a request may read.
-  private static let rows = 30_000
-  private static let pages = 60
+  private static let rows = 40_000
+  private static let pages = 90
 
   /// => each request reads few pages of every table and index. The store's connections avoid sequential scans; a
   /// statement without a fitting index would read a whole index instead.
