@@ -4,8 +4,8 @@ import ZeroDarkCloudTesting
 
 /// The rights of members at the end of a random history, by what people asked for.
 ///
-/// The log only tells in which order changes of a list came. A change may give and take only rights that its writer has
-/// asked for before, for the branch or one around it. A branch that is split off begins with the members of the one around it.
+/// The log gives the order of the changes. Each may give and take only rights that its writer has asked for before, for
+/// the branch or one around it. A branch that is split off begins with the members of the one around it.
 struct AskedRightsCheck {
   typealias Permissions = ZoneACL.Permissions
   typealias Ask = AskedRights.Ask
@@ -108,8 +108,9 @@ struct AskedRightsCheck {
 
   // MARK: Everything that an owner has asked for
 
-  /// Each change that an owner asks for takes effect, unless the same device asks for something else before, the zone ends, or the
-  /// member whose rights it changes is removed first. Whether a member with `s` still had it is not decided here.
+  /// Each change that an owner asks for takes effect, unless the same device asks for something else before, the zone
+  /// ends, or the member whose rights it changes is removed first. Changes of members with `s` are not checked here: they
+  /// may have lost that right.
   private func checkEffects() throws {
     for (index, ask) in asks.enumerated() where ask.isQueued {
       let list = versions.first { $0.list.zone.root.text == ask.cloudID }?.list
