@@ -276,9 +276,11 @@ struct DuplicateNameTests {
   private static func forge(_ device: TestDevice, _ path: String, name: String) async throws {
     let uuid = try await device.node(path).uuid
     try await device.write { transaction, _ in
-      guard var row = try transaction.nodes.node(uuid: uuid), let parent = row.parent else { return }
+      guard var row = try transaction.nodes.node(uuid: uuid), let id = row.parent,
+        let parent = try transaction.nodes.node(id: id)
+      else { return }
       row.name = Array(name.utf8)
-      row.nameTag = try transaction.nodes.keys(ofNode: parent).nameTag(folded: row.name)
+      row.nameTag = try transaction.nodes.nameKeys(of: parent).nameTag(folded: row.name)
       try transaction.nodes.update(row)
     }
   }

@@ -141,7 +141,7 @@ extension ZDCCloudTransaction {
     to target: PointerTarget, _ name: FoldedName, below parent: NodeRow, _ path: ZDCTreesystemPath
   ) throws -> NodeRow {
     try checkMayCreate(below: parent, path)
-    let tag = try nodes.keys(of: parent).nameTag(name)
+    let tag = try nodes.nameKeys(of: parent).nameTag(name)
     guard try !nodes.hasChild(of: parent.id, tag: tag) else {
       throw ZDCCloudError(.conflict, path: path, detail: "the name is taken")
     }

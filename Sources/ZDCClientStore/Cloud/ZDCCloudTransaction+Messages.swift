@@ -105,7 +105,7 @@ extension ZDCCloudTransaction {
     let name = try fold(id.text, nil)
     var row = NodeRow(
       uuid: UUIDv7.make(atMs: now), zone: outbox.zone, nodeID: id, parent: outbox.id, depth: outbox.depth + 1,
-      nameTag: try nodes.keys(of: outbox).nameTag(name), name: name.utf8, key: .random(), keyGen: 1, createdMs: now)
+      nameTag: try nodes.nameKeys(of: outbox).nameTag(name), name: name.utf8, key: .random(), keyGen: 1, createdMs: now)
     row.unused = RecordPrivate(name: nil, createdMs: 0, recipients: users)
     row.unused?.sendingDevice = try transaction.sendingDevice(localUserID)
     try nodes.insert(&row)

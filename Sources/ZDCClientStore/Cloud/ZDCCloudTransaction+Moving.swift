@@ -98,7 +98,7 @@ extension ZDCCloudTransaction {
       throw ZDCCloudError(.invalidParameter, path: path, detail: "a node cannot be moved below itself")
     }
     try checkDepth(row, parent.depth + 1, path)
-    let tag = try nodes.keys(of: parent).nameTag(name)
+    let tag = try nodes.nameKeys(of: parent).nameTag(name)
     guard try !nodes.hasChild(of: parent.id, tag: tag, except: row.id) else {
       throw ZDCCloudError(.conflict, path: path, detail: "the name is taken")
     }
@@ -124,7 +124,7 @@ extension ZDCCloudTransaction {
     let shift = parent.depth + 1 - row.depth
     row.parent = parent.id
     row.name = name.utf8
-    row.nameTag = try nodes.keys(of: parent).nameTag(name)
+    row.nameTag = try nodes.nameKeys(of: parent).nameTag(name)
     row.depth += shift
     try nodes.update(row)
     try nodes.shiftDepths(below: row.id, by: shift)

@@ -168,7 +168,7 @@ public final class ZDCCloudTransaction: ZDCCloudReadTransaction {
     _ draft: Draft, name: FoldedName, below parent: NodeRow, path: ZDCTreesystemPath?, dependsOn: [Int64]
   ) throws -> ZDCNode {
     try checkMayCreate(below: parent, path)
-    let tag = try nodes.keys(of: parent).nameTag(name)
+    let tag = try nodes.nameKeys(of: parent).nameTag(name)
     guard try !nodes.hasChild(of: parent.id, tag: tag) else {
       throw ZDCCloudError(.conflict, path: path, detail: "the name is taken")
     }

@@ -16,7 +16,12 @@ package struct NodeRow: Sendable {
   package var nameTag: NameTag
   /// Folded UTF-8; empty for the root of a trunk.
   package var name: [UInt8]
-  package var key: NodeKey
+  package var key: NodeKey {
+    didSet { if key != oldValue { firstKey = firstKey ?? oldValue } }
+  }
+  /// The first key that this device has had for the node, if it has another one now. The local tree finds children by tags
+  /// under this key, so that a new key changes no row of a child, of which there may be a hundred thousand.
+  package internal(set) var firstKey: NodeKey?
   package var keyGen: UInt32
   package var historyWrap: [UInt8] = []
   package var createdMs: UInt64

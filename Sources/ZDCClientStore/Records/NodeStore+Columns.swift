@@ -81,6 +81,7 @@ extension NodeStore {
       nameTag: try NameTag(row, 6), name: secrets.name, key: secrets.key, keyGen: UInt32(row[8] as Int64),
       historyWrap: row.bytes(9) ?? [], createdMs: secrets.createdMs, burnMs: row.unsigned(16))
     node.unused = secrets.unused
+    node.firstKey = secrets.firstKey
     node.quarantine = row[24]
     node.cloud = try decodeCloud(row, name: secrets.cloudName)
     if let content = secrets.content { node.content = try decodeContent(row, content) }
@@ -114,6 +115,7 @@ extension NodeStore {
     var content: ContentSecrets?
     var cloudName: [UInt8]
     var unused: RecordPrivate?
+    var firstKey: NodeKey?
   }
 
   private func seal(_ row: NodeRow) throws -> Data {
@@ -128,28 +130,28 @@ extension NodeStore {
     let cloudName = row.cloud?.name ?? row.name
     out.append(cloudName != row.name)
     if cloudName != row.name { out.append16(cloudName) }
-    if let unused = row.unused { out.append16(unused.bytes) }
+    if row.unused != nil || row.firstKey != nil { out.append16(row.unused?.bytes ?? []) }
+    if let first = row.firstKey { out.append(contentsOf: first.exportBytes()) }
     return Data(try sealer.seal(out.bytes, row: Array(row.uuid.utf8)))
   }
 
-  /// Updates the children's tags after the parent got a new key, because the local tree finds children by tags of the
-  /// newest key. A folder may have a hundred thousand of them: only their names are read, and nothing is sealed again.
-  package func retagChildren(of parent: NodeRow) throws {
-    let tags = try childTags(of: parent)
-    let statement = try db.cachedStatement(sql: "UPDATE zdc_node SET nameTag = ? WHERE id = ?")
-    for (id, tag) in tags { try statement.execute(arguments: [tag.data, id]) }
+  /// Gives a row the children of another one, with tags under its own key.
+  package func adoptChildren(of other: Int64, under parent: NodeRow) throws {
+    let tags = try childTags(of: other, under: parent)
+    let statement = try db.cachedStatement(sql: "UPDATE zdc_node SET parent = ?, nameTag = ? WHERE id = ?")
+    for (id, tag) in tags { try statement.execute(arguments: [parent.id, tag.data, id]) }
     invalidate()
   }
 
   /// All tags are computed before the first one is stored: storing changes the index by which children are found.
-  private func childTags(of parent: NodeRow) throws -> [(id: Int64, tag: NameTag)] {
-    let keys = parent.parentKeys
+  private func childTags(of id: Int64, under parent: NodeRow) throws -> [(id: Int64, tag: NameTag)] {
+    let keys = try nameKeys(of: parent)
     var tags: [(id: Int64, tag: NameTag)] = []
     // By way of their numbers: SQLite would sort the sealed values.
     let children = """
       SELECT id, uuid, sealed FROM zdc_node WHERE id IN (SELECT id FROM zdc_node WHERE parent = ?) ORDER BY id
       """
-    try db.forEachRow(children, [parent.id]) { row in
+    try db.forEachRow(children, [id]) { row in
       tags.append((id: row[0], tag: keys.nameTag(folded: try name(row))))
     }
     return tags
@@ -162,6 +164,12 @@ extension NodeStore {
     return Array(try reader.readVariable16())
   }
 
+  private func readFirstKey(_ reader: inout ByteReader) throws -> NodeKey? {
+    guard reader.remaining > 0 else { return nil }
+    guard let key = NodeKey(try reader.read(count: 32)) else { throw ZDCError(.corruptDatabase) }
+    return key
+  }
+
   private func open(_ sealed: [UInt8], uuid: String) throws -> Secrets {
     var reader = ByteReader(try sealer.open(sealed, row: Array(uuid.utf8)))
     guard try reader.readUInt8() == 1 else { throw ZDCError(.corruptDatabase) }
@@ -170,9 +178,9 @@ extension NodeStore {
     let createdMs = try reader.readUInt64()
     let content = try reader.readBool() ? try reader.readContentSecrets() : nil
     let cloudName = try reader.readBool() ? Array(try reader.readVariable16()) : name
-    let unused = reader.remaining > 0 ? Array(try reader.readVariable16()) : nil
+    let unused = reader.remaining > 0 ? Array(try reader.readVariable16()) : []
     return Secrets(
       name: name, key: key, createdMs: createdMs, content: content, cloudName: cloudName,
-      unused: try unused.map { try RecordPrivate($0, hasContent: false) })
+      unused: unused.isEmpty ? nil : try RecordPrivate(unused, hasContent: false), firstKey: try readFirstKey(&reader))
   }
 }

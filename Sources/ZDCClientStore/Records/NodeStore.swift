@@ -12,6 +12,8 @@ package final class NodeStore: TransactionCache {
   package let db: Database
   package let sealer: TableSealer
   private var parentKeys: [Int64: ParentKeys] = [:]
+  /// The keys of local name tags, for parents that have got a new key.
+  private var firstKeys: [Int64: ParentKeys] = [:]
   /// Keys of older generations, for parents with children that have not been rotated.
   private var olderKeys: [Int64: [UInt32: ParentKeys]] = [:]
   private var parents: [Int64: NodeRow] = [:]
@@ -69,7 +71,7 @@ package final class NodeStore: TransactionCache {
   /// The child with that name, which need not be folded; nil also for what cannot be a name.
   package func child(of parent: NodeRow, named name: String) throws -> NodeRow? {
     guard let folded = try? NameFolding.fold(name) else { return nil }
-    return try children(of: parent.id, tag: try keys(of: parent).nameTag(folded: folded.utf8)).first
+    return try children(of: parent.id, tag: try nameKeys(of: parent).nameTag(folded: folded.utf8)).first
   }
 
   package func children(of parent: Int64) throws -> [NodeRow] {
@@ -176,10 +178,13 @@ package final class NodeStore: TransactionCache {
     throw ZDCSecurityError(.staleKeyGeneration, node: parent.nodeID)
   }
 
-  package func keys(ofNode id: Int64) throws -> ParentKeys {
-    if let known = parentKeys[id] { return known }
-    guard let row = try node(id: id) else { throw ZDCError(.corruptDatabase) }
-    return try keys(of: row)
+  /// The keys for the tags by which the local tree finds a node's children. Records have tags under ``keys(of:)``.
+  package func nameKeys(of parent: NodeRow) throws -> ParentKeys {
+    guard let first = parent.firstKey else { return try keys(of: parent) }
+    if let known = firstKeys[parent.id] { return known }
+    let derived = ParentKeys(first, keyGen: 0)
+    firstKeys[parent.id] = derived
+    return derived
   }
 
   // MARK: Writing
@@ -228,6 +233,7 @@ package final class NodeStore: TransactionCache {
 
   private func forget(_ id: Int64) {
     parentKeys[id] = nil
+    firstKeys[id] = nil
     olderKeys[id] = nil
     parents[id] = nil
     changeCount += 1
@@ -237,7 +243,7 @@ package final class NodeStore: TransactionCache {
   func mountsChanged() { changeCount += 1 }
 
   package func invalidate() {
-    (parentKeys, olderKeys, parents, parentNumbers) = ([:], [:], [:], [:])
+    (parentKeys, firstKeys, olderKeys, parents, parentNumbers) = ([:], [:], [:], [:], [:])
     changeCount += 1
   }
 
@@ -249,6 +255,7 @@ package final class NodeStore: TransactionCache {
     for row in try subtreeIDs(of: id).reversed() {
       try statement.execute(arguments: [row])
       parentKeys[row] = nil
+      firstKeys[row] = nil
       olderKeys[row] = nil
       parents[row] = nil
     }

@@ -103,7 +103,7 @@ private struct RestoredBranch {
     let name = try places.freeName(secrets.name, under: parent, except: 0)
     var row = NodeRow(
       uuid: UUIDv7.make(atMs: session.now()), zone: zone, nodeID: node, parent: parent.id, depth: parent.depth + 1,
-      nameTag: try transaction.nodes.keys(of: parent).nameTag(folded: name), name: name, key: .random(), keyGen: 1,
+      nameTag: try transaction.nodes.nameKeys(of: parent).nameTag(folded: name), name: name, key: .random(), keyGen: 1,
       createdMs: secrets.createdMs, content: content)
     try transaction.nodes.insert(&row)
     created.append(row)

@@ -222,7 +222,7 @@ package struct ChangeApplier {
     announced += shown.callbacks
     if shown.name != row.name {
       row.name = shown.name
-      row.nameTag = try nodes.keys(of: parent).nameTag(folded: shown.name)
+      row.nameTag = try nodes.nameKeys(of: parent).nameTag(folded: shown.name)
     }
     try nodes.insert(&row)
     try outgoing.noteRecipients(of: row, in: zoneRow)
@@ -325,7 +325,6 @@ package struct ChangeApplier {
     try outgoing.keepServed(&row, before: before, of: zoneRow)
     if try isChangedHere(before) { row.unused?.isRead = before.unused?.isRead ?? false }
     try outgoing.note(row, of: zoneRow)
-    if row.key != before.key { try nodes.retagChildren(of: row) }
     // The request in flight of another zone, to which the node moves, has moves of its own.
     let localMoves = try transaction.operations.operations(node: row.id)
       .filter { $0.kind == .move && $0.zone == row.zone }
@@ -351,11 +350,11 @@ package struct ChangeApplier {
     try places.place(&row, under: parent, name: shown.name, tag: isItsOwn ? tag : nil)
   }
 
-  /// Returns the tag under which the local tree finds the node, which always uses the parent's newest key.
+  /// Returns the tag under which the local tree finds the node. It is mostly that of the record.
   private func localTag(_ opened: OpenedRecord, below parent: NodeRow) throws -> NameTag {
     let fields = opened.record.fields
-    if fields.parentKeyGen == parent.keyGen { return fields.nameTag }
-    return try nodes.keys(of: parent).nameTag(folded: opened.secrets.name)
+    if parent.firstKey == nil, fields.parentKeyGen == parent.keyGen { return fields.nameTag }
+    return try nodes.nameKeys(of: parent).nameTag(folded: opened.secrets.name)
   }
 }
 

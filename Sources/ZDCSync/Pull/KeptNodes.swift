@@ -83,7 +83,6 @@ struct KeptNodes {
     var row = row
     (row.key, row.keyGen) = (.random(), 1)
     try nodes.update(row)
-    try nodes.retagChildren(of: row)
     return row
   }
 }

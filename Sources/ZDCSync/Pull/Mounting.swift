@@ -136,7 +136,7 @@ struct Mounting {
     let name = try places.freeName(pointer.name, under: top, except: 0)
     var row = NodeRow(
       uuid: UUIDv7.make(atMs: session.now()), zone: home.id, nodeID: node, parent: top.id, depth: top.depth + 1,
-      nameTag: try transaction.nodes.keys(of: top).nameTag(folded: name), name: name, key: .random(), keyGen: 1,
+      nameTag: try transaction.nodes.nameKeys(of: top).nameTag(folded: name), name: name, key: .random(), keyGen: 1,
       createdMs: pointer.createdMs)
     row.unused = RecordPrivate(name: nil, createdMs: 0, pointer: target)
     try transaction.nodes.insert(&row)

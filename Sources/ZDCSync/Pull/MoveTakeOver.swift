@@ -140,9 +140,7 @@ struct MoveTakeOver {
   private func takeOver(_ pair: Pair) throws {
     guard var row = try nodes.node(id: pair.old.id), let new = try nodes.node(id: pair.new.id) else { return }
     try nodes.shiftDepths(below: row.id, by: new.depth - row.depth)
-    try transaction.database.cachedStatement(sql: "UPDATE zdc_node SET parent = ? WHERE parent = ?")
-      .execute(arguments: [row.id, new.id])
-    nodes.invalidate()
+    try nodes.adoptChildren(of: new.id, under: row)
     let wanted = try places.path(row)
     try nodes.deleteSubtree(of: new.id)
     row.identity = new.identity
@@ -178,7 +176,7 @@ struct MoveTakeOver {
         }
         for var row in try nodes.subtree(of: child.id) where row.zone == zone && !row.isUploaded {
           row.identity = NodeIdentity(newIn: parent.zone, nodeID: .random(), content: nil, unused: row.unused)
-          try crossing.store(&row)
+          try nodes.update(row)
           try crossing.requeueContent(of: row)
           _ = try crossing.requeueRecord(of: row, as: .create)
         }

@@ -118,9 +118,7 @@ struct RootApplier {
     var row = root
     // The access list contains the zone's old keys.
     row.historyWrap = zoneRow.head?.acl.fields.historyWrap ?? []
-    guard let before else { return try nodes.insert(&row) }
-    try nodes.update(row)
-    if row.key != before.key { try transaction.nodes.retagChildren(of: row) }
+    if before == nil { try nodes.insert(&row) } else { try nodes.update(row) }
   }
 
   private func uuid() throws -> String {

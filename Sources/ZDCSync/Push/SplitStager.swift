@@ -123,7 +123,7 @@ struct SplitStager {
     var row = NodeRow(
       uuid: UUIDv7.make(atMs: session.now()), zone: choice.zone.id, nodeID: .mount(ofZoneWith: split.genesis),
       parent: parent.id, depth: parent.depth + 1,
-      nameTag: try transaction.nodes.keys(of: parent).nameTag(folded: name), name: name, key: .random(), keyGen: 1,
+      nameTag: try transaction.nodes.nameKeys(of: parent).nameTag(folded: name), name: name, key: .random(), keyGen: 1,
       createdMs: top.createdMs)
     row.unused = RecordPrivate(name: nil, createdMs: 0, pointer: split.pointer(owner: session.user))
     return row

@@ -38,7 +38,7 @@ struct DuplicateNames {
   package func settle(
     _ row: inout NodeRow, name: [UInt8], under parent: NodeRow, before: NodeRow?
   ) throws -> (name: [UInt8], callbacks: Int) {
-    let tag = try nodes.keys(of: parent).nameTag(folded: name)
+    let tag = try nodes.nameKeys(of: parent).nameTag(folded: name)
     guard let mine = try leaves.leaf(row.nodeID) else { return (name, 0) }
     var callbacks = 0
     for sibling in try nodes.children(of: parent.id, tag: tag) where sibling.id != row.id {
@@ -132,7 +132,7 @@ struct DuplicateNames {
     let sending = Set(
       try store.operations(zone: leaves.zone).compactMap(\.node) + store.rotations(zone: leaves.zone).map(\.node))
     var claims = try rows.compactMap { try claim($0, below: parent, sending) }
-    let keys = try nodes.keys(of: parent)
+    let keys = try nodes.nameKeys(of: parent)
     for name in Set(claims.map(\.name)) {
       let holders = try nodes.children(of: parent.id, tag: keys.nameTag(folded: name))
       claims += try holders.compactMap { row in
@@ -153,7 +153,7 @@ struct DuplicateNames {
 
   /// Returns the name that each node has from now on.
   private func names(of claims: [Claim], below parent: NodeRow) throws -> [(row: NodeRow, name: [UInt8])] {
-    let keys = try nodes.keys(of: parent)
+    let keys = try nodes.nameKeys(of: parent)
     let named = Set(claims.map(\.row.id))
     var taken: Set<[UInt8]> = []
     func take(_ name: [UInt8]) throws -> Bool {

@@ -86,20 +86,13 @@ struct InFlightCompletion {
     // know stay unknown.
     if row.unused?.unknownExtras.isEmpty ?? true { row.quarantine = nil }
     try endUnreadable(row)
-    guard let content = facts.content else { return try store(row, before: before) }
+    guard let content = facts.content else { return try transaction.nodes.updateCloud(row) }
     let base = before.content?.content.eTag
     row.content = self.content(content, receivedMs)
-    try store(row, before: before)
+    try transaction.nodes.updateCloud(row)
     try rebaseSuccessors(of: row, from: base, to: content.public.eTag)
     if isRotation { return }
     try session.part(.push, of: zone, row.nodeID, in: transaction) { try notifyPushed(row) }
-  }
-
-  /// Stores the row. Children are found by tags of the newest key.
-  private func store(_ row: NodeRow, before: NodeRow) throws {
-    try transaction.nodes.updateCloud(row)
-    guard row.key != before.key else { return }
-    try transaction.nodes.retagChildren(of: row)
   }
 
   private func endUnreadable(_ row: NodeRow) throws {

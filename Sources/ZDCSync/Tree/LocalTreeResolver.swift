@@ -50,7 +50,7 @@ package final class LocalTreeResolver {
     let before = try isElsewhere ? queuedAbove(row) : nil
     row.parent = parent.id
     row.name = name
-    row.nameTag = try tag ?? nodes.keys(of: parent).nameTag(folded: name)
+    row.nameTag = try tag ?? nodes.nameKeys(of: parent).nameTag(folded: name)
     row.depth = depth
     try nodes.update(row)
     try nodes.shiftDepths(below: row.id, by: shift)
@@ -188,7 +188,7 @@ package final class LocalTreeResolver {
 
   /// Returns "Name", or "Name 2", "Name 3" … if another node has the name.
   func freeName(_ name: [UInt8], under parent: NodeRow, except id: Int64) throws -> [UInt8] {
-    let keys = try nodes.keys(of: parent)
+    let keys = try nodes.nameKeys(of: parent)
     func isTaken(_ candidate: [UInt8]) throws -> Bool {
       try nodes.children(of: parent.id, tag: keys.nameTag(folded: candidate)).contains { $0.id != id }
     }

@@ -29,12 +29,6 @@ struct ZoneCrossing {
     transaction.signal(.queue(localUser: session.localUser))
   }
 
-  /// Stores a row whose own key, or whose parent's key, has changed: names are found by tags of the parent's key.
-  func store(_ row: inout NodeRow) throws {
-    if let parent = row.parent { row.nameTag = try nodes.keys(ofNode: parent).nameTag(folded: row.name) }
-    try nodes.update(row)
-  }
-
   /// Moves the row's queued changes of content, and those of the list that it is to get, to its zone. Another user's tree is
   /// shared by its owner alone.
   func requeueContent(of row: NodeRow) throws {
@@ -83,9 +77,7 @@ struct ZoneCrossing {
 
   /// Keeps a node that the app has restored in its zone, which alone has its content, until that is sent. Then it moves to
   /// the zone of its parent.
-  func moveOnceRestored(_ restored: NodeRow) throws {
-    var row = restored
-    try store(&row)
+  func moveOnceRestored(_ row: NodeRow) throws {
     try moves.setCrossing(row.id, true)
     _ = try queueRecord(of: row, as: .move)
   }
@@ -126,7 +118,6 @@ struct ZoneCrossing {
       }
     }
     for (copy, row) in held.sorted(by: { $0.row.depth < $1.row.depth }) { try hold(copy, row) }
-    for row in held.map(\.row) { try retagOthers(below: row) }
     transaction.signal(.queue(localUser: session.localUser))
   }
 
@@ -139,7 +130,7 @@ struct ZoneCrossing {
       if carried.state != .inFlight { try operations.delete(id: carried.id) }
     }
     row.identity = before.other
-    try store(&row)
+    try nodes.update(row)
     try moves.insert(copy)
     let parent = try row.parent.flatMap { try nodes.node(id: $0) }
     let isCrossing = parent?.zone != row.zone
@@ -148,13 +139,6 @@ struct ZoneCrossing {
     let isMoved = isCrossing || isElsewhere
     _ = try requeueRecord(of: row, as: isMoved ? .move : row.isBurnDateChanged ? .modify : nil)
     try moves.setCrossing(row.id, isCrossing)
-  }
-
-  /// Nodes that were created below a copy keep their identity.
-  private func retagOthers(below row: NodeRow) throws {
-    for var child in try nodes.children(of: row.id) where child.zone != row.zone {
-      try store(&child)
-    }
   }
 
   /// Drops the deletion that ends a move. It is queued again when the move resumes.
@@ -289,11 +273,11 @@ private struct CrossingStart {
   }
 
   mutating func add(_ before: NodeRow) throws {
+    guard before.zone == source else { return }
     var row = before
-    guard row.zone == source else { return try crossing.store(&row) }
     let held = try transaction.moves.copy(zone: source, row.nodeID)
     row.identity = try identity(of: before, held)
-    try crossing.store(&row)
+    try transaction.nodes.update(row)
     if let cloud = before.cloud { try note(before, cloud, copyID: row.nodeID) }
     try crossing.requeueContent(of: row)
     if let record = try requeue(row, before, held) { records.append(record) }

@@ -1,5 +1,8 @@
 internal import Foundation
 internal import GRDB
+internal import ZDCClientStore
+internal import ZDCCrypto
+internal import ZDCProtocol
 internal import ZeroDarkCloud
 
 // Invariants between a device's tree and its verified log after each pull.
@@ -14,7 +17,7 @@ extension TestDevice {
   package func treeFaults() async throws -> [String] {
     try await database.read { transaction in
       let faults = try Self.lostNodes(transaction.database) + Self.misplacedNodes(transaction.database)
-      return try faults + Self.strayNodes(transaction.database)
+      return try faults + Self.strayNodes(transaction.database) + Self.misnamedNodes(transaction)
     }
   }
 
@@ -61,6 +64,17 @@ extension TestDevice {
         AND NOT EXISTS (SELECT 1 FROM zdc_leaf l WHERE l.zone = n.zone AND l.node = n.nodeID)
         AND NOT EXISTS (SELECT 1 FROM zdc_delegate_failure f WHERE f.zone = n.zone)
         """)
+  }
+
+  /// Finds nodes that a lookup by name misses.
+  private static func misnamedNodes(_ transaction: ZDCReadTransaction) throws -> [String] {
+    let query = "SELECT DISTINCT parent FROM zdc_node WHERE parent IS NOT NULL"
+    return try Int64.fetchAll(transaction.database, sql: query).flatMap { id in
+      guard let parent = try transaction.nodes.node(id: id) else { return ["no row for the parent \(id)"] }
+      let keys = try transaction.nodes.nameKeys(of: parent)
+      return try transaction.nodes.children(of: id).filter { $0.nameTag != keys.nameTag(folded: $0.name) }
+        .map { "no tag of its name: \($0.nodeID.text)" }
+    }
   }
 
   func checkTree() async throws {

@@ -31,7 +31,7 @@ struct GraftAttackTests {
         let name = try cloud.fold("trap", nil)
         var row = NodeRow(
           uuid: "trap", zone: parent.zone, nodeID: .random(), parent: parent.id, depth: 1,
-          nameTag: try transaction.nodes.keys(of: parent).nameTag(name), name: name.utf8, key: .random(), keyGen: 1,
+          nameTag: try transaction.nodes.nameKeys(of: parent).nameTag(name), name: name.utf8, key: .random(), keyGen: 1,
           createdMs: 1)
         row.unused = RecordPrivate(name: nil, createdMs: 0, pointer: target)
         try transaction.nodes.insert(&row)

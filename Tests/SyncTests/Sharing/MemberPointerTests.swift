@@ -274,7 +274,7 @@ struct MemberPointerTests {
     let name = try cloud.fold(name, nil)
     var row = NodeRow(
       uuid: node.text, zone: parent.zone, nodeID: node, parent: parent.id, depth: parent.depth + 1,
-      nameTag: try transaction.nodes.keys(of: parent).nameTag(name), name: name.utf8, key: .random(), keyGen: 1,
+      nameTag: try transaction.nodes.nameKeys(of: parent).nameTag(name), name: name.utf8, key: .random(), keyGen: 1,
       createdMs: 1)
     row.unused = RecordPrivate(name: nil, createdMs: 0, pointer: target)
     try transaction.nodes.insert(&row)
