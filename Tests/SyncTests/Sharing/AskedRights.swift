@@ -6,9 +6,20 @@ import ZeroDarkCloudTesting
 
 /// What people asked for in a random history: rights of members and their removal, in the order in which they asked.
 final class AskedRights: Sendable {
+  /// The role in which a person changes a list, as far as their device knows.
+  enum Role: Sendable {
+    /// The owner of the tree where the node is, or is about to be.
+    case owner
+    /// A member of another person's branch who may share it.
+    case sharer
+    /// A member who may not share.
+    case member
+  }
+
   struct Ask: Sendable {
     let device: String
     let person: Int
+    let role: Role
     let member: Int
     /// Empty for a removal.
     let permissions: ZoneACL.Permissions
@@ -26,10 +37,23 @@ final class AskedRights: Sendable {
   }
 
   private let kept = Mutex<[Ask]>([])
+  private let left = Mutex<[UnsentListChanges.Departure]>([])
 
   var asks: [Ask] { kept.withLock { $0 } }
+  var departures: [UnsentListChanges.Departure] { left.withLock { $0 } }
 
   func append(_ ask: Ask) { kept.withLock { $0.append(ask) } }
+  func append(_ departure: UnsentListChanges.Departure) { left.withLock { $0.append(departure) } }
+}
+
+extension ZDCNode {
+  /// The role in which a user changes the node's list. A node of another person's branch that is not its top was moved
+  /// into the user's own tree, because only the owner gives such nodes lists.
+  fileprivate func role(of user: String) -> AskedRights.Role {
+    guard anchor?.zoneRoot == cloudID else { return .owner }
+    let mayShare = shareList.shareItem(forUserID: user)?.hasPermission(.share) ?? false
+    return mayShare ? .sharer : .member
+  }
 }
 
 extension People {
@@ -59,9 +83,9 @@ extension People {
     guard let person = self.person(of: device) else { return operations }
     asked.append(
       AskedRights.Ask(
-        device: device.name, person: person, member: member, permissions: permissions,
-        node: "\(device.name) \(node.uuid)", cloudID: node.cloudID, position: position, wasMember: wasMember,
-        isQueued: operations.contains { $0.nodeID == node.uuid }))
+        device: device.name, person: person, role: node.role(of: try device.localUserID), member: member,
+        permissions: permissions, node: "\(device.name) \(node.uuid)", cloudID: node.cloudID, position: position,
+        wasMember: wasMember, isQueued: operations.contains { $0.nodeID == node.uuid }))
     return operations
   }
 
@@ -74,8 +98,8 @@ extension People {
     else { return }
     asked.append(
       AskedRights.Ask(
-        device: device.name, person: person, member: member, permissions: permissions, node: zone.root.text,
-        cloudID: zone.root.text, position: try AccessModel.position(of: world.server), wasMember: true,
-        isQueued: false))
+        device: device.name, person: person, role: .owner, member: member, permissions: permissions,
+        node: zone.root.text, cloudID: zone.root.text, position: try AccessModel.position(of: world.server),
+        wasMember: true, isQueued: false))
   }
 }

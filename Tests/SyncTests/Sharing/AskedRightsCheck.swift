@@ -6,6 +6,9 @@ import ZeroDarkCloudTesting
 ///
 /// The log gives the order of the changes. Each may give and take only rights that its writer has asked for before, for
 /// the branch or one around it. A branch that is split off begins with the members of the one around it.
+///
+/// Each change that a person asks for takes effect. Only those of members who may share can be prevented, by a loss of
+/// that right or of access, and then the device has the reason.
 struct AskedRightsCheck {
   typealias Permissions = ZoneACL.Permissions
   typealias Ask = AskedRights.Ask
@@ -18,6 +21,7 @@ struct AskedRightsCheck {
   /// The users by person.
   private let users: [UserID]
   private let asks: [Ask]
+  private let unsent: UnsentListChanges
   private let nodes: HistoryModel
   private var versions: [Version] = []
   /// The zones that their owner has ended: queued changes of their lists are dropped.
@@ -28,8 +32,8 @@ struct AskedRightsCheck {
   private var above: [String: Set<String>] = [:]
 
   /// - Parameter changes: the commits of all zones, in the server's order.
-  init(users: [UserID], asks: [Ask], nodes: HistoryModel, changes: [RightsModel.Change]) {
-    (self.users, self.asks, self.nodes) = (users, asks, nodes)
+  init(users: [UserID], asks: [Ask], unsent: UnsentListChanges, nodes: HistoryModel, changes: [RightsModel.Change]) {
+    (self.users, self.asks, self.unsent, self.nodes) = (users, asks, unsent, nodes)
     var parents: [String: Set<String>] = [:]
     for change in changes {
       if let list = change.list, list.trunk == .home {
@@ -54,11 +58,19 @@ struct AskedRightsCheck {
 
   /// Throws if the lists and what people asked for differ.
   func run() throws {
+    try checkRoles()
     try checkChanges()
     try checkEffects()
   }
 
   // MARK: Only what its writer has asked for
+
+  /// A device takes no change from a member who may not share, except that they leave.
+  private func checkRoles() throws {
+    for ask in asks where ask.role == .member && ask.member != ask.person {
+      throw TestFailure("\(ask.device) asked for a change of \(ask.cloudID) without the right to share")
+    }
+  }
 
   private func checkChanges() throws {
     var rights: [ZoneID: [UserID: Permissions]] = [:]
@@ -106,20 +118,25 @@ struct AskedRightsCheck {
     return false
   }
 
-  // MARK: Everything that an owner has asked for
+  // MARK: Everything that people have asked for
 
-  /// Each change that an owner asks for takes effect, unless the same device asks for something else before, the zone
-  /// ends, or the member whose rights it changes is removed first. Changes of members with `s` are not checked here: they
-  /// may have lost that right.
+  /// Each change takes effect, unless the same device asks for something else before, the zone ends, or the member
+  /// whose rights it changes is removed first. One of a member who may share may also have a reason not to be sent.
   private func checkEffects() throws {
     for (index, ask) in asks.enumerated() where ask.isQueued {
-      let list = versions.first { $0.list.zone.root.text == ask.cloudID }?.list
-      guard let list, list.owner == users[ask.person], !ended.contains(list.zone) else { continue }
-      let isReplaced = asks[(index + 1)...].contains { other in
-        other.device == ask.device && other.member == ask.member && isAbout(other, list.zone)
-      }
-      guard !isReplaced, !hasEffect(ask, list.zone) else { continue }
+      let list = versions.last { $0.list.zone.root.text == ask.cloudID }?.list
+      guard let list, !ended.contains(list.zone), !isReplaced(index, in: list.zone), !hasEffect(ask, list.zone),
+        !mayBeUnsent(index, list)
+      else { continue }
       throw TestFailure("\(ask.device)'s change of \(name(users[ask.member])) in \(ask.cloudID) had no effect")
+    }
+  }
+
+  /// Whether the same device asks for something else for the same member later. The last change of an entry counts.
+  private func isReplaced(_ index: Int, in zone: ZoneID) -> Bool {
+    let ask = asks[index]
+    return asks[(index + 1)...].contains { other in
+      other.device == ask.device && other.member == ask.member && isAbout(other, zone)
     }
   }
 
@@ -135,6 +152,41 @@ struct AskedRightsCheck {
     let own = lists[(first ?? 0)...].map { $0.list.entry(for: user)?.permissions }
     guard first == nil, let around = outer[zone] else { return own }
     return own + rights(of: user, in: around, since: position)
+  }
+
+  // MARK: What may prevent the change of a member
+
+  private func mayBeUnsent(_ index: Int, _ list: ZoneACL.Fields) -> Bool {
+    let ask = asks[index]
+    guard list.owner != users[ask.person] else { return false }
+    // The person has moved the node into their own tree, but its owner has shared it before, and so it stays there.
+    guard ask.role != .owner else { return true }
+    return isDisallowed(ask, list) || hasLeft(index) || hasLostAccess(ask, list.zone)
+  }
+
+  /// Whether the change still waits, and the newest list does not allow it: the person may not share any more.
+  private func isDisallowed(_ ask: Ask, _ list: ZoneACL.Fields) -> Bool {
+    let (user, member) = (users[ask.person], users[ask.member])
+    let change: ListChange = ask.permissions.isEmpty ? .remove(member) : .set(member, ask.permissions)
+    let waiting = UnsentListChanges.Waiting(device: ask.device, cloudID: ask.cloudID, member: member)
+    return unsent.waiting.contains(waiting) && !list.allows(change, by: user)
+  }
+
+  /// Whether the person has deleted the branch from their tree, which drops what was not sent. A device may ask for a
+  /// change before it reads that another one has done that. If the person returns before their removal is sent, the
+  /// list is never without them.
+  private func hasLeft(_ index: Int) -> Bool {
+    let ask = asks[index]
+    return unsent.departures.contains { departure in
+      departure.person == ask.person && departure.cloudIDs.contains(ask.cloudID)
+        && (departure.device != ask.device || departure.askCount > index)
+    }
+  }
+
+  /// Whether the person had no access at some time since, and the device's merge journal has the dropped changes.
+  private func hasLostAccess(_ ask: Ask, _ zone: ZoneID) -> Bool {
+    rights(of: users[ask.person], in: zone, since: ask.position).contains(nil)
+      && unsent.lost[ask.device]?.contains(ask.cloudID) ?? false
   }
 
   private func name(_ user: UserID) -> String { users.firstIndex(of: user).map { "person \($0)" } ?? user.text }

@@ -1,8 +1,7 @@
 import Testing
 import ZDCProtocol
 
-/// The check of rights finds each change of a list that its writer did not ask for, and what an owner asked for in
-/// vain.
+/// The check of rights finds each change of a list that its writer did not ask for, and what people asked for in vain.
 @Suite struct AskedRightsTests {
   typealias Permissions = ZoneACL.Permissions
   typealias Ask = AskedRights.Ask
@@ -54,21 +53,101 @@ import ZDCProtocol
     #expect(Self.isAsked([ask], [begin, Self.change(2, [:], [end])]))
   }
 
+  // MARK: What a member who may share has asked for
+
+  /// The owner lets person 2 share the branch, who asks for rights of person 1.
+  private static var sharersAsk: [Ask] { [ask(for: 2, sharer, at: 1), ask(2, for: 1, [.read], at: 2)] }
+  private static var sharersLists: [Change] { [change(1, [:]), change(2, [2: sharer])] }
+
+  @Test func whatASharerAskedForHasAnEffect_unlessTheyAskedForSomethingElse() {
+    let (asks, lists) = (Self.sharersAsk, Self.sharersLists)
+    #expect(Self.isAsked(asks, lists + [Self.change(3, by: 2, [1: [.read], 2: Self.sharer])]))
+    #expect(!Self.isAsked(asks, lists))
+    #expect(Self.isAsked(asks + [Self.ask(2, for: 1, [], at: 2, isQueued: false)], lists))
+    #expect(!Self.isAsked(asks + [Self.ask(for: 1, [], at: 2, isQueued: false)], lists))
+    let end = ZoneOperation.delete(node: Self.branch.root, record: .zero, liveDescendants: 0)
+    #expect(Self.isAsked(asks, lists + [Self.change(3, [2: Self.sharer], [end])]))
+  }
+
+  @Test func aSharerWhoMayNotShareAnyMore_hasTheChangeInTheQueue() {
+    let asks = Self.sharersAsk + [Self.ask(for: 2, [.read, .write], at: 2)]
+    let lists = Self.sharersLists + [Self.change(3, [2: [.read, .write]])]
+    let wait = Self.waiting("device 2", for: 1)
+    #expect(Self.isAsked(asks, lists, wait))
+    #expect(!Self.isAsked(asks, lists))
+    #expect(!Self.isAsked(asks, lists, Self.waiting("device 2", for: 0)))
+    #expect(!Self.isAsked(asks, lists, Self.waiting("device 1", for: 1)))
+    // A change that the newest list allows must not wait.
+    #expect(!Self.isAsked(Self.sharersAsk, Self.sharersLists, wait))
+    let regained = [Self.ask(for: 2, Self.sharer, at: 3)]
+    #expect(!Self.isAsked(asks + regained, lists + [Self.change(4, [2: Self.sharer])], wait))
+  }
+
+  @Test func aSharerWhoLosesAccess_hasTheChangeInTheJournal() {
+    let asks = Self.sharersAsk + [Self.ask(for: 2, [], at: 2)]
+    let lists = Self.sharersLists + [Self.change(3, [:])]
+    let lost = UnsentListChanges(lost: ["device 2": [Self.branch.root.text]])
+    #expect(Self.isAsked(asks, lists, lost))
+    #expect(!Self.isAsked(asks, lists))
+    #expect(!Self.isAsked(asks, lists, UnsentListChanges(lost: ["device 2": [Self.inner.root.text]])))
+    #expect(!Self.isAsked(asks, lists, UnsentListChanges(lost: ["device 1": [Self.branch.root.text]])))
+    #expect(!Self.isAsked(Self.sharersAsk, Self.sharersLists, lost))
+  }
+
+  @Test func aSharerWhoLeaves_dropsTheChange() {
+    let (asks, lists) = (Self.sharersAsk, Self.sharersLists)
+    #expect(Self.isAsked(asks, lists, Self.departure("device 2", after: 2)))
+    #expect(!Self.isAsked(asks, lists, Self.departure("device 2", after: 1)))
+    #expect(Self.isAsked(asks, lists, Self.departure("another device", after: 1)))
+    #expect(!Self.isAsked(asks, lists, Self.departure("device 2", after: 2, from: Self.inner)))
+    #expect(!Self.isAsked(asks, lists, Self.departure("device 1", of: 1, after: 2)))
+  }
+
+  @Test func onlyAMemberWhoMayShareAsks() {
+    let lists = Self.sharersLists + [Self.change(3, by: 2, [1: [.read], 2: Self.sharer])]
+    let first = [Self.ask(for: 2, Self.sharer, at: 1)]
+    #expect(Self.isAsked(first + [Self.ask(2, as: .sharer, for: 1, [.read], at: 2)], lists))
+    #expect(!Self.isAsked(first + [Self.ask(2, as: .member, for: 1, [.read], at: 2)], lists))
+    // A node that the person has moved into their own tree, where they may share all.
+    #expect(Self.isAsked(first + [Self.ask(2, as: .owner, for: 1, [.read], at: 2)], Self.sharersLists))
+  }
+
   // MARK: Logs
 
-  private static func isAsked(_ asks: [Ask], _ changes: [Change]) -> Bool {
+  private static func isAsked(
+    _ asks: [Ask], _ changes: [Change], _ unsent: UnsentListChanges = UnsentListChanges()
+  ) -> Bool {
+    let check = AskedRightsCheck(users: users, asks: asks, unsent: unsent, nodes: HistoryModel(), changes: changes)
     do {
-      try AskedRightsCheck(users: users, asks: asks, nodes: HistoryModel(), changes: changes).run()
+      try check.run()
       return true
     } catch { return false }
   }
 
+  /// - Parameter role: The person's role in the branch of person 0; nil for one who may change its list.
   private static func ask(
-    _ person: Int = 0, for member: Int, _ permissions: Permissions, at position: Int64, isQueued: Bool = true
+    _ person: Int = 0, as role: AskedRights.Role? = nil, for member: Int, _ permissions: Permissions,
+    at position: Int64, isQueued: Bool = true
   ) -> Ask {
     Ask(
-      device: "device \(person)", person: person, member: member, permissions: permissions, node: branch.root.text,
-      cloudID: branch.root.text, position: position, wasMember: false, isQueued: isQueued)
+      device: "device \(person)", person: person, role: role ?? (person == 0 ? .owner : .sharer), member: member,
+      permissions: permissions, node: branch.root.text, cloudID: branch.root.text, position: position,
+      wasMember: false, isQueued: isQueued)
+  }
+
+  private static func waiting(_ device: String, for member: Int) -> UnsentListChanges {
+    UnsentListChanges(waiting: [
+      UnsentListChanges.Waiting(device: device, cloudID: branch.root.text, member: users[member])
+    ])
+  }
+
+  private static func departure(
+    _ device: String, of person: Int = 2, after askCount: Int, from zone: ZoneID = branch
+  ) -> UnsentListChanges {
+    UnsentListChanges(departures: [
+      UnsentListChanges.Departure(
+        device: device, person: person, cloudIDs: [zone.root.text], askCount: askCount)
+    ])
   }
 
   /// A commit with a list that has the owner and these members.

@@ -109,7 +109,8 @@ extension PeopleHistory {
 
   private mutating func delete(_ device: TestDevice, _ path: String) async throws {
     let (ids, texts) = try await device.subtree(path)
-    await log.attempt("deletes \(path)", device) { try await device.delete(path) }
+    let isDone = await log.attempt("deletes \(path)", device) { try await device.delete(path) }
+    if isDone { people.noteDeparture(from: ids, by: device) }
     model.deleted(ids, texts: texts)
   }
 

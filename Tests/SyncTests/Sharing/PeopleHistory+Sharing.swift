@@ -95,7 +95,9 @@ extension PeopleHistory {
     guard let path = try await device.graftPaths().randomElement(using: &numbers) else { return }
     // Leaving discards the changes that the person has not sent.
     for owner in people.indices where owner != person { model.restrict(person, by: owner) }
-    await log.attempt("leaves \(path)", device) { try await device.delete(path) }
+    let ids = try await device.subtree(path).ids
+    let isDone = await log.attempt("leaves \(path)", device) { try await device.delete(path) }
+    if isDone { people.noteDeparture(from: ids, by: device) }
   }
 
   // MARK: The end

@@ -124,7 +124,14 @@ struct PeopleHistory {
     for device in people.devices { try await model.noteIdentities(of: device) }
     let users = try people.devicesByPerson.map { try $0[0].userID }
     let changes = try RightsModel.Change.all(of: world.server)
-    try AskedRightsCheck(users: users, asks: people.asked.asks, nodes: model.nodes, changes: changes).run()
+    let unsent = try await people.unsentListChanges()
+    let check = AskedRightsCheck(
+      users: users, asks: people.asked.asks, unsent: unsent, nodes: model.nodes, changes: changes)
+    try check.run()
+    // What the check has accepted stays queued.
+    for device in people.devices where unsent.waiting.contains(where: { $0.device == device.name }) {
+      world.mayWait(device)
+    }
   }
 
   private func accessCheck() throws -> PeopleAccessCheck {

@@ -13,7 +13,8 @@ import ZeroDarkCloudTesting
 /// => All devices of a person, a new one included, show the same tree and the same messages. Every graft shows what its owner
 /// sees, and a person without access has no node of it. Every text is there unless a person deleted it, a merge journal
 /// says what replaced it, or its writer lost access before sending it. The access lists are what people asked for, in the
-/// order in which the server accepted it, and everything that an owner asked for had an effect. They decide who has a text,
+/// order in which the server accepted it. Everything that people asked for had an effect, unless a member who may share
+/// lost that right or the access before it was sent: then their device has the reason. The lists decide who has a text,
 /// and a person who lost access opens nothing that was written later, with their keys and all of the server's data.
 /// Every message arrives once, unless it is burned, deleted or declined, and a burned one is gone. A gap is
 /// reported only where a message was declined.
