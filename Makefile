@@ -36,7 +36,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup install uninstall release check-container build test test-postgres test-in-postgres check-apple-stubs test-small-scope test-commands check-programs test-sample check-published test-s3 test-api example todo todo-test todo-check test-browser snippets api docs sentences check-apple test-long test-tsan lint format demo fuzz bench coverage clean todo-figures
+.PHONY: help setup install uninstall release check-container build test test-postgres test-in-postgres test-in-memory test-other-stores check-reference check-apple-stubs test-sync test-small-scope test-commands check-programs test-sample check-published test-s3 test-api example todo todo-test todo-check test-browser snippets api docs sentences check-apple test-long test-tsan lint format demo fuzz bench coverage clean todo-figures
 
 SWIFT ?= swift
 export CC := $(CURDIR)/Scripts/optimizing-clang
@@ -73,30 +73,45 @@ ifdef FILTER
 	$(RUN_TESTS) --filter '$(FILTER)'
 else
 	$(RUN_TESTS) $(SOME) --skip SyncTests --skip CommandTests
-	ZDC_TEST_STORE=memory $(RUN_TESTS) $(SOME) --filter ZDCServerTests
-	+@$(MAKE) --jobs 2 --keep-going $(PIECES) test-in-postgres check-apple-stubs
-	$(RUN_TESTS) $(FEW) --filter SyncTests --skip SmallScopeTests
-	+@$(MAKE) --jobs 2 --keep-going $(PIECES) test-commands test-small-scope
+	+@$(MAKE) --jobs 2 --keep-going $(PIECES) test-commands test-other-stores
+	+@$(MAKE) --jobs 2 --keep-going test-sync test-small-scope
 	+@$(MAKE) --jobs 2 --keep-going $(PIECES) test-sample check-published
 endif
 	@Scripts/check-vectors
 
-# These leave a core idle, or wait for each other's builds, so `test` runs two at a time side by side, with the output of each in one piece where make can do that.
+# Most of these leave a core idle, so `test` runs two at a time side by side: one that has tests for both cores, and a row of
+# others. The output of each is in one piece where make can do that, except beside test-sync, which takes so long that its
+# lines have to be seen as they come.
+#
+# In each pair, the second `swift test` starts after a check that builds nothing: of two that start at the same moment, one
+# finds the database of the build locked. With BUILT=1, a script takes what `build` has just built, and waits for no lock.
 PIECES = $(shell $(MAKE) --help | grep -e --output-sync >/dev/null && echo --output-sync=target)
-
-test-in-postgres:
-	ZDC_TEST_STORE=postgres $(RUN_TESTS) --ignore-lock $(FEW) --filter ZDCServerTests
-
-check-apple-stubs:
-	@$(LIMIT) Scripts/check-apple
-
-# It waits for check-programs so that it starts later than test-commands: of two `swift test` that start at the same
-# moment, one finds the database of the build locked.
-test-small-scope: check-programs
-	$(RUN_TESTS) --ignore-lock --filter SyncTests.SmallScopeTests
 
 test-commands:
 	$(RUN_TESTS) --ignore-lock $(FEW) --filter CommandTests
+
+test-other-stores: test-in-memory
+	ZDC_TEST_STORE=postgres $(RUN_TESTS) --ignore-lock $(FEW) --filter ZDCServerTests
+
+test-in-memory: check-reference
+	ZDC_TEST_STORE=memory $(RUN_TESTS) --ignore-lock $(FEW) --filter ZDCServerTests
+
+check-reference:
+	@BUILT=1 $(LIMIT) Scripts/check-api
+	@BUILT=1 $(LIMIT) Scripts/docs
+
+test-in-postgres:
+	ZDC_TEST_STORE=postgres $(RUN_TESTS) $(FEW) --filter ZDCServerTests
+
+test-sync:
+	$(RUN_TESTS) --ignore-lock $(FEW) --filter SyncTests --skip SmallScopeTests
+
+test-small-scope: check-programs check-apple-stubs
+	$(RUN_TESTS) --ignore-lock --filter SyncTests.SmallScopeTests
+
+# NB: after check-programs where `test` runs it, because it asks the package manager about the package.
+check-apple-stubs:
+	@BUILT=1 $(LIMIT) Scripts/check-apple
 
 check-programs:
 	@$(LIMIT) Scripts/check-install
@@ -106,10 +121,8 @@ test-sample:
 	@$(LIMIT) Scripts/todo test
 
 check-published:
-	@$(LIMIT) Scripts/check-api
-	@$(LIMIT) Scripts/example
+	@BUILT=1 $(LIMIT) Scripts/example
 	@$(LIMIT) Scripts/check-snippets
-	@$(LIMIT) Scripts/docs
 
 test-postgres: build test-in-postgres
 
