@@ -30,6 +30,23 @@ import Testing
     #expect(declared.subtracting(called).sorted() == [])
   }
 
+  /// `make test` leaves these suites out of its runs over other stores than folders. A server, and the worlds of tests
+  /// that start one, would use the store of the run.
+  @Test func suitesThatRunOverFoldersOnly_startNoServer() throws {
+    let lines = try Self.text("Makefile").split(separator: "\n")
+    let list = try #require(lines.first { $0.hasPrefix("OWN_STORES :=") })
+    let found = try #require(list.firstMatch(of: /\((.+)\)Tests/))
+    let names = found.1.split(separator: "|")
+    #expect(names.count > 10)
+    let starting = /TestServer(?!\.(?:newFolder|remove|bytes|write)\b)|TestStores|SharedBranch|\bSplitTests/
+    for name in names {
+      let suite = try Self.text("Tests/ZDCServerTests/\(name)Tests.swift")
+      #expect(suite.contains("struct \(name)Tests {"))
+      let starts = suite.matches(of: starting).map { String($0.output) }
+      #expect(starts == [], "\(name)Tests")
+    }
+  }
+
   @Test func aFunctionThatIsNotCalledIsFound() throws {
     let protocols = """
       package protocol Store {
