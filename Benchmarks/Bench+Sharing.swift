@@ -6,8 +6,8 @@ import ZeroDarkCloud
 extension Bench {
   // MARK: Sharing and removal
 
-  /// Shares branches of 10, 1,000 and 100,000 nodes. Each time runs from the transaction until nothing is left to send.
-  /// Requests and bytes are those of the owner, both ways.
+  /// Shares branches of 10, 1,000 and 100,000 nodes, and then removes the member of each. Each time runs from the transaction
+  /// until nothing is left to send. Requests and bytes are those of the owner, both ways.
   func share() async throws -> [Figure] {
     let server = try await ServerProcess(folder: newFolder())
     let transport = try CountingTransport(server: server.url)
@@ -15,26 +15,35 @@ extension Bench {
     let guest = try await Person(server, newFolder())
     try await owner.meet(guest.user)
     let sizes = [("10", 10, max(runs, 3)), ("1k", 1_000, max(runs, 3)), ("100k", scale.manyNodes, 1)]
-    var results: [(id: String, run: Run)] = []
+    var (shares, removals): ([(id: String, run: Run)], [(id: String, run: Run)]) = ([], [])
+    var branches: [String: [Branch]] = [:]
     for (name, nodes, count) in sizes {
       let run = try await measured(count, transport) { number in
         let branch = try await Branch("\(name) \(number)", of: owner, nodes: nodes)
+        branches[name, default: []].append(branch)
         try await owner.syncUntilIdle()
         return { try await branch.share(with: [guest.user]) }
       }
-      results.append((name, run))
+      shares.append((name, run))
+    }
+    // After all shares: the owner's client begins to replace the keys of the nodes some seconds after a removal.
+    for (name, _, count) in sizes {
+      let shared = branches[name] ?? []
+      let run = try await measured(count, transport) { number in { try await shared[number].remove(guest.user) } }
+      removals.append((name, run))
     }
     for person in [owner, guest] { try await person.device.close() }
-    return figures(of: results)
+    return figures(of: shares, "share") + figures(of: removals, "unshare")
   }
 
-  private func figures(of results: [(id: String, run: Run)]) -> [Figure] {
+  private func figures(of results: [(id: String, run: Run)], _ name: String) -> [Figure] {
     guard let small = results.first?.run else { return [] }
     return results.flatMap { id, run in
       [
-        Figure("share-\(id)", run.times, beside: Yardstick(name: "share-10", value: median(small.times))),
-        Figure("share-\(id)-requests", run.requests, beside: Yardstick(name: "share-10", value: small.requests)),
-        Figure("share-\(id)-wire", run.bytes / 1_024, beside: Yardstick(name: "share-10", value: small.bytes / 1_024)),
+        Figure("\(name)-\(id)", run.times, beside: Yardstick(name: "\(name)-10", value: median(small.times))),
+        Figure("\(name)-\(id)-requests", run.requests, beside: Yardstick(name: "\(name)-10", value: small.requests)),
+        Figure(
+          "\(name)-\(id)-wire", run.bytes / 1_024, beside: Yardstick(name: "\(name)-10", value: small.bytes / 1_024)),
       ]
     }
   }

@@ -81,6 +81,15 @@ struct Row: Sendable {
     Row(id: "share-100k", title: "share a branch of 100,000 nodes", unit: "s", reach: .atMost(0.3)),
     Row(id: "share-100k-requests", title: "… requests of its owner", unit: "", reach: .ratioAtMost(1.5)),
     Row(id: "share-100k-wire", title: "… bytes of its owner, both ways", unit: "KiB", reach: .ratioAtMost(1.5)),
+    Row(id: "unshare-10", title: "remove the member of a branch of 10 nodes", unit: "s", reach: .atMost(0.3)),
+    Row(id: "unshare-10-requests", title: "… requests of its owner", unit: "", reach: .atMost(10)),
+    Row(id: "unshare-10-wire", title: "… bytes of its owner, both ways", unit: "KiB", reach: .atMost(64)),
+    Row(id: "unshare-1k", title: "remove the member of a branch of 1,000 nodes", unit: "s", reach: .atMost(0.3)),
+    Row(id: "unshare-1k-requests", title: "… requests of its owner", unit: "", reach: .ratioAtMost(1.5)),
+    Row(id: "unshare-1k-wire", title: "… bytes of its owner, both ways", unit: "KiB", reach: .ratioAtMost(1.5)),
+    Row(id: "unshare-100k", title: "remove the member of a branch of 100,000 nodes", unit: "s", reach: .atMost(0.3)),
+    Row(id: "unshare-100k-requests", title: "… requests of its owner", unit: "", reach: .ratioAtMost(1.5)),
+    Row(id: "unshare-100k-wire", title: "… bytes of its owner, both ways", unit: "KiB", reach: .ratioAtMost(1.5)),
   ]
 
   private static let members = [1, 10, 100, 1_000].flatMap { count in
@@ -138,7 +147,9 @@ struct RowGroup: Sendable {
       ids: [1, 10, 100].flatMap { ["message-\($0)", "message-\($0)-requests", "message-\($0)-wire"] }
     ) { try await $0.messages() },
     RowGroup(
-      ids: ["10", "1k", "100k"].flatMap { ["share-\($0)", "share-\($0)-requests", "share-\($0)-wire"] },
+      ids: ["share", "unshare"].flatMap { name in
+        ["10", "1k", "100k"].flatMap { ["\(name)-\($0)", "\(name)-\($0)-requests", "\(name)-\($0)-wire"] }
+      },
       disk: { UInt64($0.manyNodes) * 15_000 }
     ) { try await $0.share() },
     RowGroup(
