@@ -269,6 +269,61 @@ struct RotationTests {
     }
   }
 
+  // MARK: Deleted folders
+
+  /// - A deletes a folder; B moves a node into it, and gives both new keys, because the zone's key was replaced
+  /// - A reads the folder's new record with the move, or before it
+  /// => the folder's record is read again, and its key opens the node, which A takes out with all below it
+  @Test(
+    "M22: a node whose key was replaced when it was moved into a deleted folder is taken out",
+    arguments: ["/other", "/other/h"], [false, true])
+  func movedIntoADeletedFolder(place: String, isFolderReadBefore: Bool) async throws {
+    try await TestWorld.run { world in
+      let (a, b, rogue) = try await Self.twoDevices(world)
+      try await rogue.rotateHome()
+      let moved = try await a.node("/d/e").cloudID
+      try await a.delete("/other")
+      if isFolderReadBefore {
+        try await b.create("/other/new", "4")
+        try await b.sync()
+        try await a.pull()
+      }
+      try await b.move("/d/e", to: place + "/e")
+      try await b.sync()
+      #expect(try await Self.generations(rogue)["e"] == [2, 2])
+      try await a.sync()
+      try await world.settle(b, a)
+      #expect(try await b.tree(versions: false) == "/d\n/e\n/e/f  \"1\"\n/g  \"2\"")
+      #expect(try await a.content(of: "/e/f")?.data == Data("1".utf8))
+      await #expect(throws: ZDCCloudError.self) { try await a.create("/e/f", "a name that is taken") }
+      let journal = try await a.write { _, cloud in cloud.mergeJournal() }
+      #expect(!journal.contains { $0.cloudID == moved }, "\(journal)")
+      #expect(try await a.queueCount() == 0)
+    }
+  }
+
+  /// - A deletes a folder; another writer moves a node into it with a version that no device can read
+  /// => the node goes with the folder, and the journal has it
+  @Test func anUnreadableNodeInADeletedFolder_isInTheJournal() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      world.expectsSecurityErrors(["recordAuthFailed"], on: a)
+      try await Self.seed(a)
+      let rogue = try await Self.rogue(world, a)
+      let home = try await rogue.home()
+      let garbage = try home.node("h").record.fields.sealedPrivate
+      let draft = try home.draft(next: "g", below: "other")
+      let bad = RogueZone.record(try RecordSealer.seal(draft)) { $0.sealedPrivate = garbage }
+      let moved = try await a.node("/g").cloudID
+      try await a.delete("/other")
+      try await rogue.push(try home.commit(putting: bad), [bad])
+      try await a.sync()
+      #expect(try await a.tree(versions: false) == "/d\n/d/e\n/d/e/f  \"1\"")
+      let journal = try await a.write { _, cloud in cloud.mergeJournal() }
+      #expect(journal.contains { $0.kind == .deletedHere && $0.cloudID == moved }, "\(journal)")
+    }
+  }
+
   // MARK: Old generations
 
   /// Queues the replacement of a home trunk's key.

@@ -23,6 +23,8 @@ package struct ChangeApplier {
   var unmet: Set<UserID> = []
   /// Senders whose messages wait no longer: the server was asked for their chains.
   var asked: Set<UserID> = []
+  /// The deleted folders whose keys open nodes that other devices have moved into them.
+  var folders = DeletedFolders()
   private let queuedDeletes: Set<NodeID>
   private let duplicates: DuplicateNames
   private let claims: MoveClaims
@@ -133,14 +135,58 @@ package struct ChangeApplier {
       }
       return false
     }
-    // The node was moved into the branch after the delete was queued. Take it out before the delete is sent.
-    if let row = try nodes.node(zone: zoneRow.id, nodeID: node) {
-      guard let opened = try quarantine.open(item.record, key: row.key) else { return true }
-      try rescue(row, from: deleted, opened, item)
-    } else {
+    guard let row = try nodes.node(zone: zoneRow.id, nodeID: node) else {
       try recordDeletion(of: node, by: deleted, item)
+      return try finish(node)
     }
+    // The node was moved into the branch after the delete was queued. Take it out before the delete is sent.
+    let place = try item.record.fields.keyGen == row.keyGen ? nil : deletedPlace(of: node)
+    if let place, try isEarly(below: place) { return false }
+    guard let opened = try open(item.record, row, in: place) else {
+      // The node goes with the branch, because no place can be sent for it.
+      try recordDeletion(of: node, by: deleted, item)
+      return true
+    }
+    try rescue(row, from: deleted, opened, item)
     return try finish(node)
+  }
+
+  /// Deleted folders, each in the one before, and the node above them, which is not deleted.
+  private struct DeletedPlace {
+    var above: NodeRow
+    var folders: [LogNode]
+  }
+
+  private func deletedPlace(of node: NodeID) throws -> DeletedPlace? {
+    var folders: [LogNode] = []
+    for ancestor in try leaves.ancestors(of: node) {
+      if let row = try nodes.node(zone: zoneRow.id, nodeID: ancestor) {
+        return DeletedPlace(above: row, folders: folders.reversed())
+      }
+      guard let leaf = try leaves.leaf(ancestor) else { return nil }
+      folders.append(leaf)
+    }
+    return nil
+  }
+
+  /// Whether something that opens the node's record has not been read yet: the folders' records, or the newest key of
+  /// the node above them.
+  private mutating func isEarly(below place: DeletedPlace) throws -> Bool {
+    if folders.needs(place.folders) { return true }
+    guard let top = place.folders.first, top.parentKeyGen > place.above.keyGen else { return false }
+    return try leaves.pendingLeaf(place.above.nodeID) != nil
+  }
+
+  /// Opens the record of a node in a branch that this device deletes, whose rows had the branch's keys. The node's own
+  /// key opens it, unless it has a new one.
+  ///
+  /// - Returns: Nil if it cannot be opened.
+  private func open(_ record: NodeRecord, _ row: NodeRow, in place: DeletedPlace?) throws -> OpenedRecord? {
+    guard let place, let top = place.folders.first else { return try quarantine.open(record, key: row.key) }
+    return try quarantine.open(record) {
+      let keys = try nodes.keys(of: place.above, keyGen: top.parentKeyGen, tree: zoneRow.zone.tree)
+      return try folders.keys(of: place.folders, below: keys, keyGen: record.fields.parentKeyGen)
+    }
   }
 
   /// Records that a deletion on this device discards other devices' changes.
@@ -155,8 +201,7 @@ package struct ChangeApplier {
     }
   }
 
-  /// Takes a node out of a branch that this device deletes. The new parent's keys were deleted with its row, but the
-  /// node's own key has opened the record.
+  /// Takes a node out of a branch that this device deletes.
   private mutating func rescue(
     _ before: NodeRow, from deleted: NodeID, _ opened: OpenedRecord, _ item: PageContents.Record
   ) throws {
@@ -165,6 +210,7 @@ package struct ChangeApplier {
     let change = RemoteChange(before: before, after: opened)
     var row = before
     row.absorb(opened, item, user: session.user)
+    if row.key != before.key { try nodes.retagChildren(of: row) }
     if try !change.moved && isMoving(row) {
       // The app moved the node out before it deleted the folder, so it stays where the app put it.
       try nodes.update(row)

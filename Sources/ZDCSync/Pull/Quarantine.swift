@@ -17,9 +17,13 @@ struct Quarantine {
   /// Returns nil if the record cannot be opened. The last good version then stays visible, and the node waits for a
   /// later put.
   func open(_ record: NodeRecord, parent: NodeRow) throws -> OpenedRecord? {
+    try open(record) { try nodes.keys(of: parent, keyGen: record.fields.parentKeyGen, tree: zoneRow.zone.tree) }
+  }
+
+  /// Opens a record with its parent's keys, which may not be at hand either.
+  func open(_ record: NodeRecord, parentKeys: () throws -> ParentKeys) throws -> OpenedRecord? {
     do {
-      let keys = try nodes.keys(of: parent, keyGen: record.fields.parentKeyGen, tree: zoneRow.zone.tree)
-      return try RecordOpener.open(record, parent: keys)
+      return try RecordOpener.open(record, parent: try parentKeys())
     } catch let error as ZDCSecurityError {
       try add(record, error)
       return nil

@@ -14,6 +14,8 @@ struct DeferredNodes: Sendable {
   var unmet: Set<UserID> = []
   /// Those of them for whom this pull has asked the server. It does so once, whatever the answer.
   var asked: Set<UserID> = []
+  /// Deleted folders into which other devices have moved nodes that wait for the folders' keys.
+  var folders = DeletedFolders()
 
   mutating func note(_ error: DelegateError?) { refusal = refusal ?? error }
 
@@ -23,6 +25,7 @@ struct DeferredNodes: Sendable {
     missing.formUnion(other.missing)
     refused.formUnion(other.refused)
     unmet.formUnion(other.unmet)
+    folders.want(other.folders.wanted)
     note(other.refusal)
   }
 }
@@ -55,10 +58,11 @@ struct RecordPuller {
     while !order.isEmpty {
       let applied = try await pullInOrder(order, known, &summary, &left)
       refused = left.refused.union(left.missing)
-      let hasAsked = try await meetSenders(&left)
-      // Children whose parents came late, messages of senders whom this device had not met, and nodes of a page that
-      // arrived in the meantime, are still pending.
-      order = applied == 0 && !hasAsked ? [] : try await pendingOrder().filter { !refused.contains($0) }
+      let hasMet = try await meetSenders(&left)
+      let hasRead = try await readFolders(&left, known, isWholeLog: isWholeLog)
+      // Children whose parents came late, messages of senders whom this device had not met, nodes in deleted folders,
+      // and nodes of a page that arrived in the meantime, are still pending.
+      order = applied == 0 && !hasMet && !hasRead ? [] : try await pendingOrder().filter { !refused.contains($0) }
     }
     if isWholeLog, !left.missing.isEmpty { try await reportMissing(left.missing) }
   }
@@ -76,6 +80,23 @@ struct RecordPuller {
     return true
   }
 
+  /// Reads the records of deleted folders whose keys open nodes that were moved into them since. The nodes are still
+  /// pending.
+  ///
+  /// - Returns: Whether that helps any of them.
+  private func readFolders(
+    _ left: inout DeferredNodes, _ known: [RecordHash: PageContents.Record], isWholeLog: Bool
+  ) async throws -> Bool {
+    let wanted = Array(left.folders.wanted)
+    guard !wanted.isEmpty, let zone = try await zoneID() else { return false }
+    let found = try await fetch(wanted, known, zone: zone).found
+    return left.folders.add(found, isWholeLog: isWholeLog)
+  }
+
+  private func zoneID() async throws -> ZoneID? {
+    try await session.database.asyncRead { [zone] in try $0.zones.zone(id: zone)?.zone }
+  }
+
   private func pullInOrder(
     _ order: [NodeID], _ known: [RecordHash: PageContents.Record], _ summary: inout ZDCPullSummary,
     _ left: inout DeferredNodes
@@ -89,7 +110,7 @@ struct RecordPuller {
       let following = Self.takeBatch(size, &rest)
       // Fetched while the current batch is applied.
       async let next = fetchBatch(following, known)
-      let result = try await apply(current, asked: left.asked)
+      let result = try await apply(current, after: left)
       applied += result.applied
       left.formUnion(result.left)
       summary.records += result.applied
@@ -147,10 +168,10 @@ struct RecordPuller {
     return FetchedBatch(zone: zone, wanted: wanted, records: records)
   }
 
-  private func apply(_ batch: FetchedBatch, asked: Set<UserID>) async throws -> BatchResult {
+  private func apply(_ batch: FetchedBatch, after left: DeferredNodes) async throws -> BatchResult {
     // The log, signed by members, names these records by their hashes.
     do {
-      var (result, refusal) = try await apply(batch.records, to: batch.wanted, asked)
+      var (result, refusal) = try await apply(batch.records, to: batch.wanted, left)
       result.left.note(refusal)
       return result
     } catch let error as ZDCSecurityError where HeadRules.isAboutLog(error.code) {
@@ -162,11 +183,11 @@ struct RecordPuller {
 
   /// Applies records. Nodes for which the app throws are left out; the others are applied.
   private func apply(
-    _ records: FetchedRecords, to wanted: [LogNode], _ asked: Set<UserID>
+    _ records: FetchedRecords, to wanted: [LogNode], _ left: DeferredNodes
   ) async throws -> (result: BatchResult, refusal: DelegateError?) {
     try await session.writeNotifyingDelegate { [session, zone] transaction in
       var applier = try ChangeApplier(session: session, zone: zone, transaction: transaction)
-      applier.asked = asked
+      (applier.asked, applier.folders) = (left.asked, left.folders)
       var result = BatchResult()
       for leaf in wanted {
         guard let record = records.found[leaf.record] else {
@@ -189,6 +210,7 @@ struct RecordPuller {
       try applier.finishBatch()
       result.announced = applier.announced
       result.left.unmet = applier.unmet
+      result.left.folders.want(applier.folders.wanted)
       return result
     }
   }
