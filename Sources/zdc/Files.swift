@@ -6,8 +6,8 @@ struct List: AsyncParsableCommand {
     commandName: "ls", abstract: "List the children of a path.",
     usage: "zdc ls [options] [path]",
     discussion: """
-      Shows the local copy of the tree without asking the server; zdc sync updates it. Exit code 1 if some nodes there cannot be read; the \
-      output names their folder.
+      Shows the local copy of the tree without asking the server; zdc sync updates it. Exit code 1 if some nodes there cannot be read, or if \
+      the tree may be out of date because data from the server failed verification; the output says so.
 
       EXAMPLES
         zdc ls
@@ -33,8 +33,8 @@ struct Tree: AsyncParsableCommand {
     usage: "zdc tree [options] [path]",
     discussion: """
       Shows the local copy of the tree without asking the server. The state of a node is synced, queued (waiting to be sent), held (waiting for \
-      a decision: zdc explain PATH) or quarantined (its newest version cannot be opened). Exit code 1 if some nodes there cannot be read; the \
-      output names their folder.
+      a decision: zdc explain PATH) or quarantined (its newest version cannot be opened). Exit code 1 if some nodes there cannot be read, or if \
+      the tree may be out of date because data from the server failed verification; the output says so.
 
       EXAMPLES
         zdc tree

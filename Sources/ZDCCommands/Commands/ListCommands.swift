@@ -45,7 +45,7 @@ package enum ListCommands {
   package static func list(_ options: ProfileOptions, path: String, long: Bool) async throws {
     let path = try NodePath.parse(path)
     let isDetailed = long || options.output.isJSON
-    let (entries, unreadable) = try await entries(options, path) { try $0.listing(at: path, isDetailed: isDetailed) }
+    let (entries, left) = try await entries(options, path) { try $0.listing(at: path, isDetailed: isDetailed) }
     var lines = LineBuffer()
     for entry in entries {
       if options.output.isJSON {
@@ -55,12 +55,12 @@ package enum ListCommands {
       }
     }
     lines.flush()
-    try finish(unreadable, options.output)
+    try finish(left, options.output)
   }
 
   package static func tree(_ options: ProfileOptions, path: String) async throws {
     let path = try NodePath.parse(path)
-    let (entries, unreadable) = try await entries(options, path) { try $0.subtree(at: path) }
+    let (entries, left) = try await entries(options, path) { try $0.subtree(at: path) }
     var lines = LineBuffer()
     if options.output.isJSON {
       for entry in entries where entry.node.trunk == nil { lines.append(try Output.json(ListedNode(entry))) }
@@ -70,28 +70,30 @@ package enum ListCommands {
       }
     }
     lines.flush()
-    try finish(unreadable, options.output)
+    try finish(left, options.output)
   }
 
-  /// A list with missing nodes is not a success.
-  private static func finish(_ unreadable: UnreadableNodes, _ output: Output) throws {
-    guard !unreadable.isEmpty else { return }
-    for line in unreadable.lines { output.warning(line) }
+  /// A list with missing nodes, or of a tree that does not follow its server, is not a success.
+  private static func finish(_ left: [String], _ output: Output) throws {
+    guard !left.isEmpty else { return }
+    for line in left { output.warning(line) }
     throw SilentExit(.failure)
   }
 
+  /// Returns the nodes, and a line for each reason why there may be others.
   private static func entries(
     _ options: ProfileOptions, _ path: ZDCTreesystemPath,
     _ read: @escaping @Sendable (ReadableTree) throws -> [TreeEntry]
-  ) async throws -> ([TreeEntry], UnreadableNodes) {
+  ) async throws -> ([TreeEntry], [String]) {
     let opened = try OpenProfile.open(options)
     let user = try await opened.localUserID()
     let entries = try await opened.requiringTree(user) {
       try await opened.reader.read { transaction in try read(opened.cloud(transaction, user)) }
     }
+    let outdated = try await opened.outdatedTrees(user, path.trunk)
     let unreadable = try await opened.unreadableNodes(user).below(path)
     try await opened.close()
-    return (entries, unreadable)
+    return (entries, outdated + unreadable.lines)
   }
 
   private static func shortLine(_ entry: TreeEntry) -> String {

@@ -94,11 +94,31 @@ enum FrozenTrees {
     }
   }
 
+  static func warning(_ frozen: ZDCFrozenZone) -> String {
+    "\(name(frozen)) is frozen (\(frozen.error.rawValue)); run zdc repair for instructions"
+  }
+
   static let advice = [
     "  It does not sync. Local data stays, and zdc get exports it.",
     "  Ask the operator whether the server was restored from a backup. If it was, run zdc repair --accept-server.",
     "  If not, someone is tampering with your data: copy it with zdc get, keep your words, and do not accept.",
   ]
+}
+
+extension OpenProfile {
+  /// Returns a line for each tree of a trunk that does not follow its server, because the server's data fails
+  /// verification. The local copy of such a tree may be old.
+  func outdatedTrees(_ user: String, _ trunk: ZDCTreesystemTrunk) async throws -> [String] {
+    let state = try await sync.syncState(forLocalUserID: user)
+    // The trees of other users have no trunk on this device.
+    let wanted = trunk == .detached ? .home : trunk
+    let frozen = state.frozenZones.filter { $0.trunk == wanted }.map(FrozenTrees.warning)
+    let stalled = state.stalledZones.filter { $0.trunk == wanted }.map { zone in
+      "\(zone.trunk.rawValue):/ may be out of date, because data from the server failed verification: "
+        + "\(zone.error.explanation) (\(zone.error.rawValue)); run zdc sync to ask again"
+    }
+    return frozen + stalled
+  }
 }
 
 extension Engine {
@@ -111,10 +131,7 @@ extension Engine {
   /// - Returns: Whether there is one.
   func warnOfFrozen() async throws -> Bool {
     let frozen = try await frozen()
-    for zone in frozen {
-      opened.output.warning(
-        "\(FrozenTrees.name(zone)) is frozen (\(zone.error.rawValue)); run zdc repair for instructions")
-    }
+    for zone in frozen { opened.output.warning(FrozenTrees.warning(zone)) }
     return !frozen.isEmpty
   }
 }

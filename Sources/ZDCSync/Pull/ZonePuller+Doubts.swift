@@ -127,8 +127,7 @@ extension ZonePuller {
         throw error
       }
       let missing = ZDCSecurityError(.accountStateMissing, zone: row.zone, user: session.user)
-      try await doubts.report(missing)
-      throw missing
+      throw try await doubts.conclude(Doubt(missing, .none))
     } catch let error as ZDCSecurityError {
       throw Doubt(error.with(zone: row.zone), isSigned: false)
     }
