@@ -59,7 +59,8 @@ struct Put: AsyncParsableCommand {
     discussion: """
       PATH/ with a trailing slash is the folder to put into; without one, it is the new name. FOLDER/. puts the folder's children. Keeps \
       permission bits and times. Skips symbolic links, sockets and other special files, and zdc's own data, and lists them. A second run sends only files whose \
-      size, mode or time changed; --overwrite also sends a different file of equal size and time. A file that changed in the tree since it \
+      size, mode or time changed. A different file of equal size, mode and time counts as unchanged, because the content is not compared; \
+      --overwrite sends it. A file that changed in the tree since it \
       was put or got here is replaced only with --overwrite. A folder never replaces a file, nor a file a folder.
 
       Exit code 1 if a file was left out because it cannot be read, changed on both sides, has a name that is not UTF-8 or is not unique in \
