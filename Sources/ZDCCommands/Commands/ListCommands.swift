@@ -90,7 +90,7 @@ package enum ListCommands {
     let entries = try await opened.requiringTree(user) {
       try await opened.reader.read { transaction in try read(opened.cloud(transaction, user)) }
     }
-    let outdated = try await opened.outdatedTrees(user, path.trunk)
+    let outdated = try await opened.outdatedTrees(user, around: path)
     let unreadable = try await opened.unreadableNodes(user).below(path)
     try await opened.close()
     return (entries, outdated + unreadable.lines)

@@ -94,8 +94,9 @@ enum FrozenTrees {
     }
   }
 
-  static func warning(_ frozen: ZDCFrozenZone) -> String {
-    "\(name(frozen)) is frozen (\(frozen.error.rawValue)); run zdc repair for instructions"
+  /// - Parameter place: The path of the tree's root, as it is printed.
+  static func warning(_ frozen: ZDCFrozenZone, at place: String) -> String {
+    "\(place) is frozen (\(frozen.error.rawValue)); run zdc repair for instructions"
   }
 
   static let advice = [
@@ -106,19 +107,40 @@ enum FrozenTrees {
 }
 
 extension OpenProfile {
-  /// Returns a line for each tree of a trunk that does not follow its server, because the server's data fails
-  /// verification. The local copy of such a tree may be old.
-  func outdatedTrees(_ user: String, _ trunk: ZDCTreesystemTrunk) async throws -> [String] {
+  /// Returns a line for each tree at, above or below a path that does not follow its server, because the server's data
+  /// fails verification. The local copy of such a tree may be old.
+  func outdatedTrees(_ user: String, around path: ZDCTreesystemPath) async throws -> [String] {
     let state = try await sync.syncState(forLocalUserID: user)
-    // The trees of other users have no trunk on this device.
-    let wanted = trunk == .detached ? .home : trunk
-    let frozen = state.frozenZones.filter { $0.trunk == wanted }.map(FrozenTrees.warning)
-    let stalled = state.stalledZones.filter { $0.trunk == wanted }.map { zone in
-      "\(zone.trunk.rawValue):/ may be out of date, because data from the server failed verification: "
-        + "\(zone.error.explanation) (\(zone.error.rawValue)); run zdc sync to ask again"
+    let (frozen, stalled) = (state.frozenZones, state.stalledZones)
+    guard !frozen.isEmpty || !stalled.isEmpty else { return [] }
+    let zones = frozen.map { ($0.zone, $0.trunk) } + stalled.map { ($0.zone, $0.trunk) }
+    let places = try await reader.read { [self] transaction in
+      let cloud = try cloud(transaction, user).cloud
+      return zones.map { FrozenTrees.place(of: $0, $1, around: path, cloud) }
     }
-    return frozen + stalled
+    return zip(frozen, places).compactMap { zone, place in place.map { FrozenTrees.warning(zone, at: $0) } }
+      + zip(stalled, places.dropFirst(frozen.count)).compactMap { zone, place in
+        place.map {
+          "\($0) may be out of date, because data from the server failed verification: "
+            + "\(zone.error.explanation) (\(zone.error.rawValue)); run zdc sync to ask again"
+        }
+      }
   }
+}
+
+extension FrozenTrees {
+  /// Returns the path of a tree's root, as it is printed; nil if the tree has nothing at, above or below `path`.
+  fileprivate static func place(
+    of zone: ZDCZoneID, _ trunk: ZDCTreesystemTrunk, around path: ZDCTreesystemPath, _ cloud: ZDCCloudReadTransaction
+  ) -> String? {
+    let root = cloud.node(cloudID: zone.root.text).flatMap { cloud.path(for: $0)?.fullPath() }
+    // Without a root there is no place to compare.
+    guard let root else { return trunk == path.trunk ? trunk.rawValue + ":/" : nil }
+    let (top, listed) = (folder(root), folder(path.fullPath()))
+    return top.hasPrefix(listed) || listed.hasPrefix(top) ? ShownName.text(root) : nil
+  }
+
+  private static func folder(_ path: String) -> String { path.hasSuffix("/") ? path : path + "/" }
 }
 
 extension Engine {
@@ -131,7 +153,7 @@ extension Engine {
   /// - Returns: Whether there is one.
   func warnOfFrozen() async throws -> Bool {
     let frozen = try await frozen()
-    for zone in frozen { opened.output.warning(FrozenTrees.warning(zone)) }
+    for zone in frozen { opened.output.warning(FrozenTrees.warning(zone, at: FrozenTrees.name(zone))) }
     return !frozen.isEmpty
   }
 }

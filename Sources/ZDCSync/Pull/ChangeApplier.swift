@@ -210,7 +210,6 @@ package struct ChangeApplier {
     let change = RemoteChange(before: before, after: opened)
     var row = before
     row.absorb(opened, item, user: session.user)
-    if row.key != before.key { try nodes.retagChildren(of: row) }
     if try !change.moved && isMoving(row) {
       // The app moved the node out before it deleted the folder, so it stays where the app put it.
       try nodes.update(row)
