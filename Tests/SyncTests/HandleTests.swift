@@ -52,6 +52,19 @@ struct HandleTests {
           return true
         })
     }
+
+    /// Expects that the app cannot share with this device's user, and that what it sends next names no other user.
+    func expectNoShare(with device: TestDevice) async throws {
+      try await alice.sync()
+      hostile.forgetRequests()
+      let error = await #expect(throws: ZDCCloudError.self) { try await alice.share(with: device) }
+      #expect(error?.code == .unknownUser)
+      #expect(try await alice.queueCount() == 0)
+      try await alice.create("/without-\(device.name)", "not shared")
+      try await alice.sync()
+      #expect(hostile.requests.contains { $0.route.method == "POST" && $0.route.pattern == Routes.commits })
+      #expect(try RecipientTests.recipients(hostile.requests) == [])
+    }
   }
 
   @Test("a user is found by handle, and by its beginning; a search stores no strangers")
@@ -137,6 +150,8 @@ struct HandleTests {
 
   // MARK: SECURITY A2
 
+  /// - the server names Mallory, who has not claimed "bob", to Alice, who knows neither of them
+  /// => the error, nothing is pinned, and Alice's device sends no list and no grant for either
   @Test("A2: the server names a user whose chain does not claim the handle")
   func aUserWithoutTheClaim() async throws {
     try await People.run { people, _ in
@@ -148,11 +163,12 @@ struct HandleTests {
       }
       #expect(search?.code == .handleBindingChanged)
       #expect(try await people.people.allUsers() == [])
+      for device in [people.mallory, people.bob] { try await people.expectNoShare(with: device) }
     }
   }
 
   /// - Mallory claims "bob" at a server that accepts it twice; Alice has verified Bob
-  /// => nothing is shared with Mallory as "bob"
+  /// => nothing is shared with Mallory as "bob": Alice's list and its grants name the user whom she has verified
   @Test("A2: the server names a colluding user in the place of a known one")
   func aColludingUser() async throws {
     try await People.run { people, _ in
@@ -172,6 +188,12 @@ struct HandleTests {
       }
       #expect(error?.code == .handleBindingChanged)
       #expect(try error?.user?.text == people.bob.localUserID)
+      #expect(try await people.people.allUsers().map(\.uuid) == [people.bob.localUserID])
+      try await people.expectNoShare(with: people.mallory)
+      try await people.alice.share(with: people.bob)
+      try await people.alice.sync()
+      let recipients = try RecipientTests.recipients(people.hostile.requests)
+      #expect(recipients == Set([try people.alice.userID, try people.bob.userID]))
       people.hostile.stopTampering()
       #expect(try await people.people.fetchUser(handle: "bob", for: people.own).uuid == people.bob.localUserID)
     }

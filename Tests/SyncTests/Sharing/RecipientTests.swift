@@ -114,8 +114,8 @@ struct RecipientTests {
     }
   }
 
-  /// The users for whom a request has a grant, or whom one of its access lists names.
-  private static func recipients(_ requests: [HostileServer.HeardRequest]) throws -> Set<UserID> {
+  /// The users for whom one of the requests has a grant, or whom one of their access lists names.
+  static func recipients(_ requests: [HostileServer.HeardRequest]) throws -> Set<UserID> {
     var found: Set<UserID> = []
     for request in requests where request.route.pattern == Routes.commits && request.route.method == "POST" {
       var reader = ZDCProtocol.Bundle.Reader(request.body)
