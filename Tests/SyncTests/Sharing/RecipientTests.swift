@@ -82,6 +82,95 @@ struct RecipientTests {
     }
   }
 
+  /// Alice sends her list. The member changes words and keys before that, or while the list is on its way.
+  private static func sendList(_ people: People, isOnItsWay: Bool, changing member: TestDevice) async throws {
+    let world = people.world
+    let change: @Sendable () async throws -> Void = {
+      let users = try #require(try member.zdc.localUserManager)
+      let user = try member.localUserID
+      world.setWords(try await users.changeAccessWords(for: user), of: member.name)
+      try await users.rotateKeys(for: user)
+    }
+    if isOnItsWay {
+      people.alice.network.fail(.before(change), "POST", Routes.commits)
+    } else {
+      try await change()
+    }
+    try await people.alice.sync()
+    #expect(people.alice.network.hasStruck)
+  }
+
+  /// - Alice has verified Carol, who stays while Bob is removed; Carol changes her words and keys before the list is
+  ///   sent, or while it is on its way
+  /// => Bob is removed at once; Carol, for whom the old root vouches, gets the new key under her new keys, and reads
+  ///   what is written next, before and after Alice accepts the change
+  @Test("K-10: a member who stays, with new words and keys, does not delay a removal", arguments: [false, true])
+  func newWordsOfAMemberWhoStays(isOnItsWay: Bool) async throws {
+    try await TestWorld.run { world in
+      let people = try await Self.changing(world, isRemoval: true)
+      let (alice, carol) = (people.alice, people.carol)
+      let contacts = try #require(try alice.zdc.userManager)
+      let user = try carol.localUserID
+      try await contacts.verify(user)
+      let before = try world.server.commitCount()
+      try await Self.sendList(people, isOnItsWay: isOnItsWay, changing: carol)
+      #expect(try world.server.commitCount() == before + 1)
+      #expect(try await alice.queueCount() == 0)
+      let list = try await people.home().acl.fields
+      #expect(list.zoneKeyGen == 2)
+      #expect(try Set(list.entries.map(\.user)) == [alice.userID, carol.userID])
+      #expect(list.entry(for: try carol.userID)?.encGen == 2)
+      let identity = try await alice.database.read { $0.user(id: user)?.identity }
+      #expect(identity == .changed)
+      try await alice.create("/first", "not accepted yet")
+      try await world.settle(alice, carol)
+      #expect(try await carol.tree(of: alice) == "/first  \"not accepted yet\"")
+      try await contacts.acceptIdentityChange(user)
+      try await alice.create("/second", "accepted")
+      try await world.settle(alice, carol)
+      #expect(try await carol.tree(of: alice) == "/first  \"not accepted yet\"\n/second  \"accepted\"")
+      #expect(try await people.home().acl.fields == list)
+    }
+  }
+
+  /// - Alice removes Bob and adds Carol, whom she has verified; Carol changes her words and keys before the list is
+  ///   sent, or while it is on its way
+  /// => Bob is removed at once, and Alice alone gets the new key; Carol gets it, and reads the tree, once Alice has
+  ///   accepted the change
+  @Test("K-10: a new member with new words and keys does not delay a removal", arguments: [false, true])
+  func newWordsOfANewMember(isOnItsWay: Bool) async throws {
+    try await TestWorld.run { world in
+      let people = try await People(world)
+      let (alice, bob, carol) = (people.alice, people.bob, people.carol)
+      try await alice.create("/note", "for members")
+      try await alice.share(with: bob)
+      try await alice.sync()
+      let contacts = try #require(try alice.zdc.userManager)
+      let user = try carol.localUserID
+      try await contacts.verify(user)
+      try await alice.unshare(with: bob)
+      try await alice.share(with: carol)
+      let before = try world.server.commitCount()
+      try await Self.sendList(people, isOnItsWay: isOnItsWay, changing: carol)
+      #expect(try world.server.commitCount() == before + 1)
+      let list = try await people.home().acl.fields
+      #expect(try list.entries.map(\.user) == [alice.userID])
+      #expect(list.zoneKeyGen == 2)
+      let waiting = try await alice.write { _, cloud in cloud.explainQueue() }
+      #expect(waiting.map { "\($0.kind) \($0.detail ?? "")" } == ["changeList identityChangedNeedsAcceptance"])
+      await #expect(throws: (any Error).self) { try await carol.accept(alice) }
+      try await contacts.acceptIdentityChange(user)
+      world.clock.advance(by: .seconds(600))
+      try await alice.sync()
+      #expect(try await alice.queueCount() == 0)
+      #expect(try await people.home().acl.fields.entry(for: try carol.userID)?.encGen == 2)
+      #expect(try await people.home().acl.fields.zoneKeyGen == 2)
+      try await carol.accept(alice)
+      try await carol.download()
+      #expect(try await carol.tree(of: alice) == "/note  \"for members\"")
+    }
+  }
+
   /// - the server refuses a new access list as often as it likes, and names another user whose key is stale
   /// => the list has those members that the owner added, and no key is sealed to anyone else
   @Test func aUserWhomOnlyTheServerNames_getsNoKey() async throws {
