@@ -75,8 +75,20 @@ struct BranchEndTests {
     }
   }
 
-  @Test("a member's unsent changes end in the journal; links, tags, marks and files go with the nodes")
-  func unsentChangesEndInTheJournal() async throws {
+  /// How a member loses a branch.
+  enum Ending: CaseIterable, Sendable {
+    /// The owner deletes it.
+    case end
+    /// The owner removes the member from its list.
+    case removal
+
+    var journalKind: ZDCMergeJournalEntry.Kind { self == .end ? .deletedInCloud : .accessLost }
+  }
+
+  @Test(
+    "a member's unsent changes end in the journal; links, tags, marks and files go with the nodes",
+    arguments: Ending.allCases)
+  func unsentChangesEndInTheJournal(_ ending: Ending) async throws {
     try await TestWorld.run { world in
       let people = try await BranchTests.shared(world)
       let (alice, bob) = (people.alice, people.bob)
@@ -95,10 +107,16 @@ struct BranchEndTests {
           cloud.markNodeAsNeedsDownload(node.uuid, components: .thumbnail)
         }
       }
-      try await alice.delete("/home/list")
+      let content = try await alice.branch("/home/list")
+      switch ending {
+      case .end: try await alice.delete("/home/list")
+      case .removal: try await alice.unshare("/home/list", with: bob)
+      }
       try await alice.sync()
       try await bob.sync()
+      #expect(try await bob.branch(top) == nil)
       #expect(try await bob.queueCount() == 0)
+      #expect(try await Self.branchCount(bob) == 0)
       let (entries, links) = try await bob.write { transaction, cloud in
         (
           cloud.mergeJournal(),
@@ -106,7 +124,7 @@ struct BranchEndTests {
         )
       }
       let paths = Set(
-        entries.filter { $0.kind == .deletedInCloud && $0.result.isDeleted }.compactMap(\.mine.path?.nodeName))
+        entries.filter { $0.kind == ending.journalKind && $0.result.isDeleted }.compactMap(\.mine.path?.nodeName))
       #expect(paths == ["a", "new", "renamed", alice.lostName(top)], "\(entries)")
       #expect(entries.allSatisfy { $0.theirs.isDeleted && $0.keptNodeIDs == nil })
       #expect(links == 0)
@@ -118,6 +136,11 @@ struct BranchEndTests {
       for entry in entries {
         #expect(await Self.code { _ = try await bob.write { _, cloud in try cloud.undo(entry) } } == .invalidParameter)
       }
+      // Nothing of them was sent, and the others keep a branch that the member alone has lost.
+      try await world.settle(alice, people.carol)
+      let kept = ending == .end ? nil : content
+      #expect(try await alice.branch("/home/list") == kept)
+      #expect(try await people.carol.branch(top) == kept)
     }
   }
 
