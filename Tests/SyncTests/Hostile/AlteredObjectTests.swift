@@ -44,6 +44,20 @@ extension HostileServerTests {
     try await act.end()
   }
 
+  /// A rotation of the zone's key, as received by a device that has everything before it. Its list has the old key,
+  /// sealed under the new one, which is in the grant.
+  @Test func everyByteOfAListWithOldKeys_andOfItsGrant_isNoticed() async throws {
+    let act = try await HostileAct.start(
+      HostileScenario("B1", story: "", error: "", .fails, from: .current) { _ in })
+    let head = try act.zone.head.fields.seq
+    try await act.rogue().rotateHome()
+    let items = try await PageTrial.page(act.victim, act.zone.zone, after: head)
+    #expect(Set(items.compactMap(\.kind)) == [.acl, .grant, .commit, .record])
+    #expect(items.contains { $0.acl?.fields.historyWrap.isEmpty == false })
+    try await PageTrial(act.victim).expectEveryByteIsNoticed(items, of: [.acl, .grant])
+    try await act.end()
+  }
+
   @Test func everyByteOfAChain_andOfAKeyring_isNoticed() async throws {
     let stage = try #require(HostileStage.current)
     let rogue = try await RogueWriter(words: stage.words, user: stage.user, server: stage.server)
@@ -118,9 +132,12 @@ private struct PageTrial {
     return turned
   }
 
-  func expectEveryByteIsNoticed(_ items: [ServedItem]) async throws {
+  /// - Parameter kinds: The kinds of the objects in which bits are flipped.
+  func expectEveryByteIsNoticed(
+    _ items: [ServedItem], of kinds: Set<ServedKind> = Set(ServedKind.allCases)
+  ) async throws {
     #expect(try await outcome(of: ServedItem.body(of: items)) == .accepted)
-    for (index, item) in items.enumerated() {
+    for (index, item) in items.enumerated() where item.kind.map(kinds.contains) ?? true {
       var outcomes: Set<String> = []
       let body = ServedItem.body(of: items)
       let start = ServedItem.body(of: Array(items.prefix(index))).count

@@ -27,6 +27,8 @@ struct HostileCatalogueTests {
   private static let matrix = "MemberMatrixTests.aDeviceAppliesOnlyWhatARoleAllows"
   private static let retiredKey = "MemberAttackTests.aRetiredKeyOfAMemberPutsNothing"
   private static let oldGrant = "MemberAttackTests.aGrantOfAnOlderGenerationOpensNothing"
+  private static let alteredSecrets =
+    "HostileServerTests.alteredKeyrings_areAnsweredAlike, HostileServerTests.alteredGrants_openNothing"
   private static let forgedMessage = "HostileMessageTests.aForgedMessageStaysOut_andTheNextOneArrives"
   private static let repeatedMessage =
     "MessageGapTests.theSameMessageAHundredTimes_alsoAfterItsDeletion_isOneCallback"
@@ -42,8 +44,7 @@ struct HostileCatalogueTests {
   static let attacks: [String: Place] = [
     "A1": .scenario, "A2": .elsewhere("HandleTests.aUserWithoutTheClaim, HandleTests.aColludingUser"),
     "A3": .due("the log"), "A4": .scenario, "A5": .scenario, "A6": .scenario,
-    "A7": .elsewhere("HostileServerTests.alteredKeyrings_areAnsweredAlike"), "A8": .scenario, "A9": .scenario,
-    "A10": .scenario,
+    "A7": .elsewhere(alteredSecrets), "A8": .scenario, "A9": .scenario, "A10": .scenario,
     "A11": .elsewhere("DeviceLinkTests"), "A12": .elsewhere("LocalSealingTests"),
     "B1": .scenario, "B2": .scenario, "B3": .scenario, "B4": .scenario, "B5": .scenario, "B6": .scenario,
     "B7": .scenario, "B8": .scenario, "B9": .elsewhere("LargeContentTests"), "B10": .elsewhere("ContentTests"),
@@ -67,7 +68,7 @@ struct HostileCatalogueTests {
   static let list: [Int: Place] = [
     1: .scenario, 2: .scenario, 3: .elsewhere("HandleTests.aColludingUser"), 4: .due("the log"), 5: .due("the log"),
     6: .scenario, 7: .scenario,
-    8: .scenario, 9: .scenario, 10: .elsewhere("HostileServerTests.alteredKeyrings_areAnsweredAlike"), 11: .scenario,
+    8: .scenario, 9: .scenario, 10: .elsewhere(alteredSecrets), 11: .scenario,
     12: .scenario, 13: .scenario,
     14: .elsewhere("DeviceLinkTests"), 15: .elsewhere("LocalSealingTests"), 16: .scenario, 17: .scenario, 18: .scenario,
     19: .scenario, 20: .members(matrix), 21: .elsewhere("LargeContentTests"), 22: .elsewhere("ContentTests"),

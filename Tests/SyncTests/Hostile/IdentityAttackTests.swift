@@ -1,5 +1,6 @@
 import Foundation
 import Testing
+import ZDCClientStore
 import ZDCCrypto
 import ZDCProtocol
 import ZeroDarkCloud
@@ -28,6 +29,45 @@ extension HostileServerTests {
     #expect(traffic.count == 1)
     #expect(act.victim.localUserIDs.isEmpty)
     try await act.end()
+  }
+
+  /// SECURITY 5.7, 10: a thousand times, a grant that was altered anywhere opens nothing, and the device behaves alike.
+  @Test func alteredGrants_openNothing() async throws {
+    let act = try await HostileAct.start(
+      HostileScenario("A7", story: "", error: "", .fails, from: .fresh) { _ in })
+    let (zone, victim) = (act.zone.zone, act.victim)
+    // The first pull reads the log, which needs no key.
+    act.hostile.tell(Self.altered(act.zone.grant, 0))
+    try await victim.pull()
+    var traffic: Set<[String]> = []
+    for number in 0..<1_000 {
+      act.hostile.stopTampering()
+      act.hostile.tell(Self.altered(act.zone.grant, number))
+      act.hostile.forgetRequests()
+      try await SplitRaceTests.pull(zone.root.text, victim)
+      traffic.insert(act.hostile.requests.map { "\($0.route) \($0.body.count)" })
+    }
+    #expect(act.hostile.liesTold > 1_000 && traffic.count == 1)
+    // A key that one of them had given would have stayed, and the tree with it.
+    let home = try await victim.database.read { transaction in
+      try transaction.zones.zones(localUser: 1).first { $0.zone == zone }
+    }
+    #expect(home?.head != nil && home?.key == nil)
+    #expect(try await victim.tree() == "")
+    let state = try await DeviceState(of: victim)
+    #expect(Set(state.events.map(\.code)) == ["grantMissing", "grantHashMismatch"])
+    #expect(state.frozen == [:])
+    act.hostile.stopTampering()
+    victim.clock.advance(by: .seconds(3_600))
+    try await TestWorld.settle([victim])
+    #expect(try await victim.tree(versions: false) == act.stage.freshTree)
+    try await act.end()
+  }
+
+  /// Returns a lie that changes one bit of a zone's grant: that with a number, of a thousand all over its bytes.
+  private static func altered(_ grant: Grant, _ number: Int) -> Lie {
+    let (zone, offset) = (grant.zone, number * grant.bytes.count / 1_000)
+    return .change(.grant, where: { $0.grant?.zone == zone }) { $0[offset] ^= 1 << UInt8(number % 8) }
   }
 
   /// SECURITY 5.7, 13: for a nonce that begins like a commit, the signature is not valid for a commit.
