@@ -228,6 +228,37 @@ struct ZoneMoveChangeTests {
     }
   }
 
+  /// When the moving device is killed: before it has stored the answer to its number'th commit, or right after that.
+  private static let borders: [(commit: Int, isStored: Bool)] = [(1, true), (2, false), (3, false), (4, false)]
+
+  /// - Alice moves a folder with more nodes than a commit has to her list, and back; a second device edits one of them
+  ///   between the two commits of the copies, and Alice's device is killed at a border of its commits
+  /// => all nodes arrive, with that edit, on both devices and at the member's, and no content is sent again
+  @Test func killedBetweenTheCommitsOfALargeMove() async throws {
+    try await TestWorld.run { world in
+      let moving = try await Moving(world)
+      let (alice, second) = (moving.alice, try await world.device("second"))
+      try await LargeMove.create(alice)
+      #expect(LargeMove.sendsContent(alice))
+      try await moving.expectEqual(second)
+      for (number, border) in Self.borders.enumerated() {
+        let move = LargeMove(alice: alice, second: second, number: number + 1)
+        let before = try #require(try await alice.branch(move.old))
+        let (uuid, blobs) = (try await alice.node(move.old + "/edited").uuid, try await move.blobs(below: move.old))
+        alice.network.resetCounts()
+        try await move.run(killedAt: border.commit, isStored: border.isStored)
+        try await moving.expectEqual(second)
+        #expect(alice.network.hasStruck, "\(border)")
+        let after = try await alice.branch(move.new)
+        #expect(after == before.replacingOccurrences(of: LargeMove.text(number), with: LargeMove.text(number + 1)))
+        #expect(try await second.branch(move.old) == nil)
+        #expect(try await alice.node(move.new + "/edited").uuid == uuid)
+        #expect(try await move.blobs(below: move.new) == blobs)
+        #expect(!LargeMove.sendsContent(alice), "\(border)")
+      }
+    }
+  }
+
   @Test("a lost answer, a lost request, a request received twice: one copy", arguments: 0..<3, 0..<2)
   func lostAnswers(_ number: Int, at commit: Int) async throws {
     try await TestWorld.run { world in
@@ -268,5 +299,61 @@ struct ZoneMoveChangeTests {
       try await phone.download()
       #expect(try await phone.content(of: "/large")?.data.count == 300_000)
     }
+  }
+}
+
+/// A move of a folder whose copies take two commits: to Alice's list with an odd number, and back with an even one.
+private struct LargeMove: Sendable {
+  let alice: TestDevice
+  let second: TestDevice
+  let number: Int
+
+  var old: String { number.isMultiple(of: 2) ? "/list/big" : "/big" }
+  var new: String { number.isMultiple(of: 2) ? "/big" : "/list/big" }
+
+  /// The text that the second device writes during a move.
+  static func text(_ number: Int) -> String { "text \(number)" }
+
+  /// Creates two nodes more than a commit has.
+  static func create(_ device: TestDevice) async throws {
+    try await device.create("/big")
+    try await device.create("/big/large", TestContent(data: Data(repeating: 7, count: 300_000)))
+    try await device.create("/big/small", "small")
+    try await device.create("/big/edited", text(0))
+    try await device.create(Limits.commitOperations - 2, in: "/big")
+    try await device.sync()
+  }
+
+  /// Whether the device has uploaded content that is too large for a commit.
+  static func sendsContent(_ device: TestDevice) -> Bool {
+    device.network.requests.contains { $0.route.pattern.hasPrefix(Routes.blobs) }
+  }
+
+  /// The blobs of the nodes that are not edited. Content that is sent again has another one.
+  func blobs(below path: String) async throws -> [BlobID] {
+    var blobs: [BlobID] = []
+    for name in ["/large", "/small"] {
+      let uuid = try await alice.node(path + name).uuid
+      let row = try await alice.database.read { try $0.nodes.node(uuid: uuid) }
+      blobs.append(try #require(row?.content?.content.blobID))
+    }
+    return blobs
+  }
+
+  /// Moves the folder. The other device edits a node at its old place before the second commit, and Alice's device is
+  /// killed with the given one.
+  func run(killedAt commit: Int, isStored: Bool) async throws {
+    let (alice, second, edited, text) = (alice, second, old + "/edited", Self.text(number))
+    try await alice.move(old, to: new)
+    let edit: @Sendable () async throws -> Void = {
+      try await second.edit(edited, text)
+      try await second.push()
+    }
+    alice.network.fail(.before(edit), "POST", Routes.commits, occurrence: 2)
+    let kill: @Sendable () async throws -> Void = { alice.die(afterCommits: isStored ? 1 : 0) }
+    alice.network.fail(isStored ? .after(kill) : .before(kill), "POST", Routes.commits, occurrence: commit)
+    do { try await alice.sync() } catch { #expect(alice.isDead, "\(error)") }
+    #expect(alice.isDead)
+    try await alice.relaunch()
   }
 }
