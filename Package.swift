@@ -133,7 +133,7 @@ let package = Package(
     .testTarget(name: "ZDCTreesystemTests", dependencies: ["ZDCTreesystem"]),
     .testTarget(name: "ZDCMergeTests", dependencies: ["ZDCMerge"]),
     .testTarget(
-      name: "ZDCCryptoTests", dependencies: ["ZDCCrypto", "ZDCProtocol", "ZDCClientStore", crypto],
+      name: "ZDCCryptoTests", dependencies: ["ZDCCrypto", "ZDCProtocol", "ZDCClientStore", "ZDCAccounts", crypto],
       exclude: ["Vectors"]),
     .testTarget(
       name: "ZeroDarkCloudTests",

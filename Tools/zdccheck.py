@@ -478,6 +478,32 @@ class Directory:
         return identity.sign_keys.get(generation) if identity else None
 
 
+# --- comparing (3.2) -------------------------------------------------------------------------------------------------
+
+IDENTITY_CODE = "zdcid:1:"
+
+
+def safety_number(users):
+    groups = []
+    for user in sorted(users):
+        digest = H("safety", user)
+        groups += [f"{int.from_bytes(digest[5 * i:5 * i + 5], 'big') % 100_000:05}" for i in range(6)]
+    return " ".join(groups)
+
+
+class IdentityCode:
+    def __init__(self, text):
+        require(text.startswith(IDENTITY_CODE), "nonCanonicalEncoding")
+        data = from_z_base_32(text[len(IDENTITY_CODE):], 68)
+        self.user, self.seq, self.head = data[:32], int.from_bytes(data[32:36], "big"), data[36:]
+
+    def check(self, links):
+        """The chain of the code's user, as a server shows it, must have the link in that place."""
+        require(Identity(links).user == self.user, "userIDMismatch")
+        require(self.seq < len(links), "identityChainRollback")
+        require(links[self.seq].hash == self.head, "identityChainInvalid")
+
+
 # --- linking a device (3.4) ------------------------------------------------------------------------------------------
 
 LINK_CODE = "zdclink:1:"
@@ -1790,6 +1816,27 @@ def check_cloud_path(case):
         case.same(name, value)
 
 
+def check_safety_number(case):
+    case.same("digits", safety_number([bytes.fromhex(user) for user in case["users"]]))
+
+
+def check_identity_code(case):
+    code = IdentityCode(case["text"])
+    require("meant" not in case or case.bytes("meant") == code.user, "userIDMismatch")
+    code.check([Link(bytes.fromhex(link)) for link in case["links"]])
+    case.same("userID", code.user)
+    case.same("seq", code.seq)
+    case.same("head", code.head)
+
+
+def check_mount(case):
+    case.same("nodeID", H("mount", case.bytes("genesis"))[:16])
+
+
+def check_remount(case):
+    case.same("nodeID", H("remount", case.bytes("treeID") + case.bytes("zoneRoot") + case.bytes("pointer"))[:16])
+
+
 def check_tree(case):
     copy = TreeCopy(case.members)
     for reader in case["readers"]:
@@ -1806,7 +1853,8 @@ CHECKS = {
     "grant": check_grant, "log": check_log, "split": check_split, "list-edit": check_list_edit,
     "attach": check_attach, "message": check_message, "content": check_content, "key-file": check_key_file,
     "put": check_put_vector, "long-chain": check_long_chain, "device-link": check_device_link,
-    "cloud-path": check_cloud_path, "tree": check_tree,
+    "cloud-path": check_cloud_path, "safety-number": check_safety_number, "identity-code": check_identity_code,
+    "mount": check_mount, "remount": check_remount, "tree": check_tree,
 }
 
 
@@ -1838,9 +1886,9 @@ def check_folder(folder):
         if problem:
             wrong += 1
             print(f"{path.name}: {problem}")
-    print(f"{'kind':<12}{'opened':>8}{'refused':>9}")
+    print(f"{'kind':<14}{'opened':>8}{'refused':>9}")
     for kind, (opened, refused) in sorted(counts.items()):
-        print(f"{kind:<12}{opened:>8}{refused:>9}")
+        print(f"{kind:<14}{opened:>8}{refused:>9}")
     print(f"{len(paths)} vectors, {wrong} wrong")
     return 1 if wrong or not paths else 0
 

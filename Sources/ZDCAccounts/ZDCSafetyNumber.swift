@@ -64,4 +64,12 @@ package struct IdentityCode: Sendable, Hashable {
       try reader.finish()
     } catch { return nil }
   }
+
+  /// Checks that the user's verified chain has the link that the code names.
+  ///
+  /// - Throws: `identityChainRollback` for a shorter chain, `identityChainInvalid` for another link in that place.
+  package func check(_ links: [IdentityLink]) throws(ZDCSecurityError) {
+    guard Int(seq) < links.count else { throw ZDCSecurityError(.identityChainRollback, user: user) }
+    guard links[Int(seq)].hash == hash else { throw ZDCSecurityError(.identityChainInvalid, user: user) }
+  }
 }

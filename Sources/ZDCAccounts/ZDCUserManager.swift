@@ -228,10 +228,7 @@ public final class ZDCUserManager: Sendable {
     }
     try await fetchUser(id: code.user.text, for: localUserID)
     return try await change(code.user.text) { contact, links in
-      guard Int(code.seq) < links.count else { throw ZDCSecurityError(.identityChainRollback, user: code.user) }
-      guard links[Int(code.seq)].hash == code.hash else {
-        throw ZDCSecurityError(.identityChainInvalid, user: code.user)
-      }
+      try code.check(links)
       contact.verified = links.last.map { Contact.Link(seq: $0.seq, hash: $0.hash) }
     }
   }

@@ -102,6 +102,12 @@ extension NodeID {
   package static func mount(ofZoneWith genesis: CommitHash) -> NodeID {
     NodeID(prefixOf: CommitHash(labelledHash: "mount", genesis.bytes))
   }
+
+  /// Returns the ID of the pointer to a zone that takes the place of a deleted one:
+  /// `H("remount", treeID ‖ zoneRoot ‖ nodeID of the deleted pointer)[0..16)` (PROTOCOL 3.7).
+  package static func remount(of zone: ZoneID, after pointer: NodeID) -> NodeID {
+    NodeID(prefixOf: CommitHash(labelledHash: "remount", zone.tree.bytes, zone.root.bytes, pointer.bytes))
+  }
 }
 
 /// The four trunks of an app's tree (PROTOCOL 3.5).

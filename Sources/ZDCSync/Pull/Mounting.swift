@@ -130,7 +130,7 @@ struct Mounting {
       let home = try transaction.zones.trunk(zone.trunk, localUser: zone.localUser, appTreeID: zone.appTreeID),
       let top = try transaction.nodes.root(zone: home.id)
     else { return }
-    let node = target.nodeID(after: pointer.nodeID)
+    let node = NodeID.remount(of: target.zone, after: pointer.nodeID)
     let isUsed = try transaction.leaves(zone: home.id).leaf(node) != nil
     guard try !isUsed && transaction.nodes.node(zone: home.id, nodeID: node) == nil else { return }
     let name = try places.freeName(pointer.name, under: top, except: 0)
@@ -193,11 +193,4 @@ struct InnerBranchRule {
 extension NodeRow {
   /// Whether this is the pointer that the split has left.
   fileprivate func isMount(of target: PointerTarget) -> Bool { nodeID == .mount(ofZoneWith: target.genesis) }
-}
-
-extension PointerTarget {
-  /// The ID of the pointer that takes the place of a deleted one.
-  fileprivate func nodeID(after pointer: NodeID) -> NodeID {
-    NodeID(prefixOf: CommitHash(labelledHash: "remount", zone.tree.bytes, zone.root.bytes, pointer.bytes))
-  }
 }

@@ -33,6 +33,9 @@ struct VectorCases {
     try cases.addLongChains()
     try cases.addDeviceLinks()
     cases.addCloudPaths()
+    cases.addSafetyNumbers()
+    try cases.addIdentityCodes()
+    cases.addPointerIDs()
     return cases.cases
   }
 

@@ -51,6 +51,10 @@ struct VectorOpening {
     case "long-chain": try openLongChain()
     case "device-link": try openDeviceLink()
     case "cloud-path": try openCloudPath()
+    case "safety-number": try openSafetyNumber()
+    case "identity-code": try openIdentityCode()
+    case "mount": try openMount()
+    case "remount": try openRemount()
     case let kind: Issue.record("no reader for vectors of kind \(kind)")
     }
   }
