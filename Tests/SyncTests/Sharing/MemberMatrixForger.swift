@@ -13,6 +13,11 @@ extension MemberMatrixTests {
     var records: [NodeRecord] = []
     var list: ZoneACL?
     var grants: [Grant] = []
+    /// The first page of a zone that the commit splits off, from an owner who has made it.
+    var newZone: Lie?
+    var endsZone = false
+
+    var changesZones: Bool { endsZone || newZone != nil }
 
     /// Shows the commits after the log's head.
     func serve(from hostile: HostileServer) throws {
@@ -21,6 +26,7 @@ extension MemberMatrixTests {
       items += commits.map { ServedItem($0) } + records.map { ServedItem($0) }
       hostile.tell(.add(items, to: last.fields.zone))
       hostile.tell(.head(last.fields.zone, seq: last.fields.seq, hash: last.hash))
+      if let newZone { hostile.tell(newZone) }
     }
   }
 
@@ -30,26 +36,31 @@ extension MemberMatrixTests {
     let zone: RogueZone
     /// The keys of the user who writes.
     let keys: UserKeys
+    /// The key of another member.
+    let otherKey: SigningKey
     let reader: UserID
     let newMember: UserID
     let rotation: ZoneRotation
+    /// The split of a user who can write the first commit of the new zone: the owner.
+    let split: ForgedSplit?
     /// The keys of the branch's members, as a device knows them.
     let members: MemberKeys
-    /// The key that signs instead of the writer's.
-    private var otherKey: SigningKey?
+    private var signingKey: SigningKey
     /// The commit that the changes follow; nil for the head.
     private var previous: ZoneCommit?
 
     init(
-      zone: RogueZone, keys: UserKeys, reader: UserID, newMember: UserID, rotation: ZoneRotation, members: MemberKeys
+      zone: RogueZone, keys: UserKeys, otherKey: SigningKey, reader: UserID, newMember: UserID,
+      rotation: ZoneRotation, split: ForgedSplit?, members: MemberKeys
     ) {
-      (self.zone, self.keys, self.reader, self.newMember) = (zone, keys, reader, newMember)
-      (self.rotation, self.members) = (rotation, members)
+      (self.zone, self.keys, self.otherKey, self.reader) = (zone, keys, otherKey, reader)
+      (self.newMember, self.rotation, self.split, self.members) = (newMember, rotation, split, members)
+      signingKey = keys.signingKey
     }
 
-    func signing(with key: SigningKey) -> Forger {
+    func signingWithOtherKey() -> Forger {
       var copy = self
-      copy.otherKey = key
+      copy.signingKey = otherKey
       return copy
     }
 
@@ -85,8 +96,12 @@ extension MemberMatrixTests {
         let own = try put(try ownChild())
         let deletion = try delete(own.records[0], 0, after: own.commits[0])
         return Forged(commits: own.commits + deletion.commits, records: own.records)
-      case .end: return try delete(zone.root.record, 0)
-      case .split: return try split()
+      case .end:
+        var end = try delete(zone.root.record, 0)
+        end.endsZone = true
+        return end
+      case .split: return try splitOff()
+      case .retireOwnKey: return Forged(commits: [try commit([.retireKey(user: keys.userID, gen: 2)])])
       case .retireOtherKey: return Forged(commits: [try commit([.retireKey(user: reader, gen: 2)])])
       case .rotate:
         return Forged(
@@ -101,7 +116,7 @@ extension MemberMatrixTests {
     private func commit(
       _ operations: [ZoneOperation], after previous: ZoneCommit? = nil, list: ZoneACL? = nil
     ) throws -> ZoneCommit {
-      try zone.commit(operations, after: previous ?? self.previous, signedBy: otherKey ?? keys.signingKey) { fields in
+      try zone.commit(operations, after: previous ?? self.previous, signedBy: signingKey) { fields in
         (fields.writer, fields.writerGen) = (keys.userID, keys.signGen)
         if let list { fields.aclHash = list.hash }
       }
@@ -152,7 +167,11 @@ extension MemberMatrixTests {
       return Forged(commits: [try commit([operation], after: previous)])
     }
 
-    private func split() throws -> Forged {
+    private func splitOff() throws -> Forged {
+      if let split {
+        return Forged(
+          commits: [try commit(split.commit.fields.operations)], records: [split.mount], newZone: split.firstPage)
+      }
       let folder = try zone.node("folder").record.fields.node
       let (branch, genesis) = (ZoneID(tree: zone.zone.tree, root: folder), CommitHash(labelledHash: "forged"))
       var draft = try draft(new: "folder")
@@ -168,7 +187,7 @@ extension MemberMatrixTests {
     // MARK: Lists
 
     private func list(_ change: Change) throws -> Forged {
-      let list = try zone.nextACL(signedBy: otherKey ?? keys.signingKey) { fields in
+      let list = try zone.nextACL(signedBy: signingKey) { fields in
         (fields.writer, fields.writerGen) = (keys.userID, keys.signGen)
         edit(&fields, change)
       }
