@@ -199,6 +199,7 @@ struct ZoneMoveTests {
 
   // MARK: What cannot move
 
+  /// The top of a shared branch is never copied to another zone, so a graft of it has no copy to follow.
   @Test("shared branches, restricted rights, branches without a place and moves under way are refused at the call")
   func refusedMoves() async throws {
     try await TestWorld.run { world in
