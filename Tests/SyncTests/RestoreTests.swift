@@ -397,6 +397,35 @@ struct RestoreTests {
     }
   }
 
+  // MARK: Keys
+
+  /// - the server has lost nothing but the commits that retire the user's compromised keys, made a moment ago
+  /// => they are not sent again unasked; when the user accepts the server, the log of each tree has them again
+  @Test("R-missing: lost retirements of keys are made again only when the user accepts the server")
+  func lostRetirements_areForTheUserToDecide() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      try await Self.begin(a)
+      let (users, user) = (try #require(try a.zdc.localUserManager), try a.localUserID)
+      let rotation = try await users.rotateKeys(for: user, areCompromised: true)
+      #expect(rotation.queuedRetirements == 4)
+      let backup = try await world.server.backup()
+      let commits = try world.server.commitCount()
+      try await a.sync()
+      #expect(try world.server.commitCount() == commits + 4)
+      try await world.server.restore(backup)
+      world.expectsSecurityErrors(try await a.forkErrors(), on: a)
+      let frozen = try await a.syncManager.frozenZones(localUserID: user)
+      #expect(frozen.count == 4)
+      #expect(try world.server.commitCount() == commits)
+      for zone in frozen { _ = try await a.syncManager.acceptServerState(ofZone: zone.zone, localUserID: user) }
+      #expect(try await a.retirementCount() == 4)
+      try await a.sync()
+      #expect(try await a.retirementCount() == 0)
+      #expect(try world.server.commitCount() == commits + 4)
+    }
+  }
+
   // MARK: Scenarios
 
   /// The state of each world's server just before it was restored.

@@ -79,6 +79,32 @@ extension HostileServerTests {
     try await act.end()
   }
 
+  /// - the log is of a version or a suite that this app does not know, also when the app is started again
+  /// - an update of the app can read it
+  /// => local changes wait until then; the log is followed from the pin, and the user has nothing to decide
+  @Test("R-retry: a log of a later version is followed after an update of the app", arguments: [4, 5])
+  func laterVersion_isFollowedAfterAnUpdate(byte: Int) async throws {
+    let act = try await Self.act()
+    let before = try await DeviceState(of: act.victim)
+    act.tell(.change(.commit) { $0[byte] = 2 })
+    for launch in 0..<2 {
+      let error = await #expect(throws: ZDCSecurityError.self) { try await act.victim.pull() }
+      #expect(error?.code == .unsupportedVersion)
+      let state = try await DeviceState(of: act.victim)
+      #expect(state.frozen == [:] && state.events.map(\.code) == ["unsupportedVersion"])
+      let log = try await act.signedLog()
+      if launch == 0 { #expect(state.losses(since: before, reference: act.stage.reference, log: log) == []) }
+      try await act.victim.relaunch()
+    }
+    try await act.victim.create("/waits", "w")
+    try await act.update()
+    let tree = try await act.victim.tree(versions: false)
+    let expected = "\(act.stage.finalTree)\n/waits  \"w\""
+    #expect(tree.split(separator: "\n").sorted() == expected.split(separator: "\n").sorted())
+    #expect(try await DeviceState(of: act.victim).operations == [])
+    try await act.end()
+  }
+
   @Test("C2: a running device resumes automatically after garbled answers", .timeLimit(.minutes(20)))
   func garbledWhileRunning_resumes() async throws {
     let act = try await Self.act()
@@ -170,5 +196,14 @@ extension HostileServerTests {
     #expect(error?.code == (kind == "foreign" ? .recordBindingMismatch : .zoneForkDetected))
     #expect(try await DeviceState(of: act.victim).frozen.count == (kind == "foreign" ? 0 : 1))
     try await act.end()
+  }
+}
+
+extension HostileAct {
+  /// Starts the victim's app again in a version that can read what the server has.
+  fileprivate func update() async throws {
+    hostile.stopTampering()
+    try await victim.relaunch()
+    try await TestWorld.settle([victim])
   }
 }
