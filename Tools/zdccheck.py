@@ -1678,10 +1678,13 @@ def check_grant(case):
 def replay_log(case, steps):
     others = [Identity([Link(bytes.fromhex(link))]) for link in (case["others"] if "others" in case else [])]
     zone = Zone(Directory([chain_of(case)] + others))
+    asked = (case.bytes("treeID"), case.bytes("zoneRoot")) if "zoneRoot" in case else None
     for step in steps:
         acl = ACL(bytes.fromhex(step["acl"])) if "acl" in step else None
         state = bytes.fromhex(step["list"]) if "list" in step else None
-        zone.apply(Commit(bytes.fromhex(step["commit"])), acl, state)
+        commit = Commit(bytes.fromhex(step["commit"]))
+        require(asked in (None, (commit.tree, commit.root)), "recordBindingMismatch")
+        zone.apply(commit, acl, state)
     return zone
 
 

@@ -117,6 +117,25 @@ extension VectorCases {
       members([genesis] + log).merging(
         ["head": VectorValue(three.hash.bytes), "stateRoot": VectorValue(stateRoot.bytes)]) { $1 })
     try addLogFailures(genesis, one, two)
+    addAskedZones(genesis)
+  }
+
+  /// Logs as answers to a client that asked for one zone.
+  private mutating func addAskedZones(_ genesis: Step) {
+    let (home, prefs) = (world.home, world.birth.trunks[1])
+    let asked = ["treeID": VectorValue(home.zone.tree.bytes), "zoneRoot": VectorValue(home.zone.root.bytes)]
+    let root = LogNode(
+      node: home.zone.root, parent: .zero, record: home.root.hash, putSeq: 0, keyGen: 1, parentKeyGen: 0)
+    let found = [
+      "head": VectorValue(home.commit.hash.bytes), "stateRoot": VectorValue(Self.stateRoot([root]).bytes),
+    ]
+    add(
+      "log-asked-zone", "log", "the zone that was asked for",
+      members([genesis]).merging(asked) { $1 }.merging(found) { $1 })
+    let other = Step(commit: prefs.commit.bytes, acl: prefs.acl.bytes)
+    add(
+      "log-other-zone", "log", "a valid first commit of another zone of the user", expect: .recordBindingMismatch,
+      members([other]).merging(asked) { $1 })
   }
 
   static func stateRoot(_ leaves: [LogNode]) -> MerkleHash {

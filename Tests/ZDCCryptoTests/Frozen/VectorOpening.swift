@@ -199,10 +199,19 @@ struct VectorOpening {
     for object in try vector.objects("commits") {
       let acl = object["acl"] == nil ? nil : try ZoneACL(try object.bytes("acl"))
       let list = object["list"] == nil ? nil : try StateList(try object.bytes("list"))
-      step = try replay.advance(
-        try ZoneCommit(try object.bytes("commit")), acl: acl, list: list, after: step?.head, to: &state)
+      let commit = try ZoneCommit(try object.bytes("commit"))
+      try checkZone(of: commit)
+      step = try replay.advance(commit, acl: acl, list: list, after: step?.head, to: &state)
     }
     return (step, state)
+  }
+
+  /// Compares a commit, also the first one, with the zone that was asked for.
+  private func checkZone(of commit: ZoneCommit) throws {
+    guard vector["zoneRoot"] != nil else { return }
+    let asked = ZoneID(
+      tree: try #require(TreeID(try vector.bytes("treeID"))), root: try #require(NodeID(try vector.bytes("zoneRoot"))))
+    try require(commit.fields.zone == asked, .recordBindingMismatch)
   }
 
   private func openSplit() throws {
