@@ -268,6 +268,26 @@ import ZDCServer
     }
   }
 
+  /// => 1,000 contents may be asked for at once, and one more is refused
+  @Test(arguments: [-1, 0, 1]) func aThousandSmallContents_areOneRequest(more: Int) async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      let (account, token) = try await server.newAccount()
+      var zone = account.home
+      let content = TestZone.Content(300)
+      let record = zone.record(.random(), content: content.field())
+      try await server.put([record], contents: [content], in: &zone, token: token)
+      let unknown = (1..<Limits.blobsPerRequest + more).flatMap { _ in randomBytes(32) }
+      let path = Routes.path(Routes.contents, zone.zone.tree.text, zone.zone.root.text)
+      let asked = unknown + record.fields.node.bytes + content.blob.bytes
+      let answer = try await server.send(.POST, path, token: token, body: asked)
+      if more > 0 {
+        #expect((answer.status, answer.error?.code) == (413, .limitExceeded))
+      } else {
+        #expect(try answer.items() == [.content(content.blob, content.bytes[...])])
+      }
+    }
+  }
+
   /// An account that learns the id of another account's small content can neither read nor remove it.
   @Test func aSmallContentIsItsNodesAlone_whateverItsId() async throws {
     try await TestServer.run { (server: TestServer) async throws in

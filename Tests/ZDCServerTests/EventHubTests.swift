@@ -79,6 +79,25 @@ import ZDCProtocol
     #expect(await streams[0].mailbox.next() == nil)
   }
 
+  /// => an event has the page of its commit up to 64 KiB, and no page that is a byte longer
+  @Test(arguments: [-1, 0, 1]) func anEventHasAPageUpToItsLimit(more: Int) throws {
+    let length = Limits.eventPageBytes + more
+    let record = zone.record(.random())
+    let commit = try zone.commit([.put(.init(record))])
+    // In a page, 13 bytes stand before a commit, and 21 before a record.
+    let stored = StoredRecord(
+      bytes: randomBytes(length - commit.bytes.count - 34), recordReceivedMs: 1, dataReceivedMs: 0)
+    let leaf = LogNode(
+      node: record.fields.node, parent: zone.zone.root, record: record.hash, putSeq: 1, keyGen: 1, parentKeyGen: 1)
+    let head = ZoneHead(zone: zone.zone, seq: 1, hash: commit.hash, acl: zone.acl)
+    var delta = ZoneDelta(target: .existing(ZoneKey(1)), head: head, commit: commit, receivedMs: 1)
+    delta.puts = [NodePut(leaf: leaf, tag: nil, record: stored, content: .none, replaced: nil)]
+    let notice = HeadNotice(
+      status: ZoneStatus(zone: zone.zone, seq: 1, head: commit.hash), part: CommitRequest.ZonePart(commit: commit),
+      delta: delta)
+    #expect(notice.page?.count == (more > 0 ? nil : length))
+  }
+
   @Test func aRemovedMemberGetsTheRemovingCommit_andNoLaterOne() async throws {
     let (stays, goes) = (UserID(randomBytes(32))!, UserID(randomBytes(32))!)
     let streams = try [stays, goes].map(subscribe)

@@ -108,8 +108,31 @@ import ZDCServer
     try await TestServer.run { (server: TestServer) async throws in
       let line = Array("X-Field: \(String(repeating: "x", count: 4_000))\r\n".utf8)
       let talk = try await RawConnection.exchange(port: server.server.port, "GET / HTTP/1.1\r\n") { _ in line }
-      #expect(talk.isClosed)
+      #expect(talk.isClosed && talk.answer.isEmpty)
+      // The buffers of both sockets take megabytes that the server never reads.
       #expect(talk.sent < 32 << 20)
+      try await shouldContinue(server)
+    }
+  }
+
+  /// The head of a request that the server answers, of exactly this length.
+  private static func head(ofBytes count: Int) -> String {
+    var text = "GET \(Routes.health) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+    while text.utf8.count < count - 2 {
+      let length = min(count - 2 - text.utf8.count, 4_011)
+      text += "X-Field: \(String(repeating: "x", count: max(0, length - 11)))\r\n"
+    }
+    return text + "\r\n"
+  }
+
+  /// => a head of 256 KiB is answered, the connection of one that is a byte longer ends without an answer
+  @Test(arguments: [-1, 0, 1]) func longestHead_isAnswered(more: Int) async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      let head = Self.head(ofBytes: (256 << 10) + more)
+      #expect(head.utf8.count == (256 << 10) + more)
+      let talk = try await RawConnection.exchange(port: server.server.port, head) { _ in nil }
+      #expect(talk.isClosed)
+      #expect(talk.status == (more > 0 ? nil : 200))
       try await shouldContinue(server)
     }
   }

@@ -241,6 +241,25 @@ struct ProfileTests {
     }
   }
 
+  /// - a version of the profile was sent to 998, 999 or 1,000 people before a person gets it
+  /// => they get it if they are the thousandth at most
+  @Test(arguments: [998, 999, 1_000]) func aThousandPeopleGetAVersion(before: Int) async throws {
+    try await TestWorld.run { world in
+      let (alice, bob) = try await Self.sharing(world)
+      let others = (0..<before).compactMap { _ in UserID((0..<32).map { _ in .random(in: .min ... .max) }) }
+      #expect(others.count == before)
+      try await alice.database.write { transaction in
+        for other in others {
+          try transaction.profiles.setSent(1, to: other, localUser: 1, tree: TestDevice.treeID)
+        }
+      }
+      try await alice.setProfile("Alice")
+      try await world.settle(alice, bob)
+      #expect(try await bob.name(of: alice) == (before < Limits.profileRecipients ? "Alice" : nil))
+      #expect(try await alice.queueCount() == 0)
+    }
+  }
+
   @Test func theNameNeverReachesTheServer_orALog() async throws {
     try await TestWorld.run { world in
       let (alice, bob) = try await Self.sharing(world)
