@@ -147,6 +147,28 @@ import ZeroDarkCloudTesting
     }
   }
 
+  /// - large content is being sent
+  /// => the operation says so until it is in the cloud
+  @Test func largeContent_saysThatItIsBeingSent() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      try await a.create("/film", "1")
+      try await a.sync()
+      try await a.edit("/film", to: TestContent(data: EndToEndTests.bytes(200_000, seed: 1)))
+      let part = "/v1/blobs/{blobID}/parts/{index}"
+      let look: @Sendable () async throws -> Void = {
+        var shown: [String] = []
+        // The push notes the upload beside its first request.
+        for _ in 0..<1_000 where shown != ["putData uploading"] { shown = try await story(a, "/film") }
+        #expect(shown == ["putData uploading"])
+      }
+      a.network.fail(.before(look), "PUT", part)
+      try await a.sync()
+      #expect(a.network.count("PUT", part) > 0)
+      #expect(try await explain(a, "/film").isInSync)
+    }
+  }
+
   // MARK: Observing
 
   @Test func node_isFollowed_fromItsBirthToItsEnd() async throws {

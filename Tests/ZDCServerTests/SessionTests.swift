@@ -40,6 +40,25 @@ import ZDCServer
     }
   }
 
+  /// => the server knows its origin in upper case too, but a signature holds only for the spelling that was signed
+  @Test("B4: an origin in upper case is the server's own, exactly as it was signed")
+  func originInUpperCase_isAcceptedAsItWasSigned() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      let (account, _) = try await server.newAccount()
+      func status(_ origin: String, sent: String? = nil) async throws -> Int {
+        var request = try account.login(try await server.challenge(account), origin: origin)
+        if let sent { request.origin = sent }
+        return try await server.sendJSON(.POST, Routes.login, request).status
+      }
+      let upper = server.origin.uppercased()
+      #expect(upper != server.origin)
+      #expect(try await status(upper) == 200)
+      #expect(try await status(upper, sent: server.origin) == 401)
+      #expect(try await status(server.origin, sent: upper) == 401)
+      #expect(try await status("HTTPS://EVIL.EXAMPLE") == 401)
+    }
+  }
+
   /// The store's writer serves everyone: a stranger's signature is verified before it is needed.
   @Test(.needsFolder) func aWrongLogin_doesNotNeedTheWriter() async throws {
     try await TestServer.run { (server: TestServer) async throws in

@@ -2,6 +2,7 @@ import Foundation
 import GRDB
 import Testing
 import ZDCTreesystem
+import ZeroDarkCloudTesting
 
 @testable import ZDCClientStore
 @testable import ZeroDarkCloud
@@ -71,6 +72,30 @@ import ZDCTreesystem
       }
     }
     #expect(try await device.tree() == "home:/a")
+  }
+
+  /// - a device has logged in to an account, and has pulled nothing yet
+  /// => not even a node at the top can be created, and the error says why; after the first pull it can
+  @Test("Q5: before the first pull nothing can be created, and the error says why")
+  func missingParent_beforeTheFirstPull_saysThatTheTrunkIsUnknown() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      try await a.create("/early")
+      try await a.sync()
+      let b = try await world.device("B")
+      let late = ZDCTreesystemPath(pathComponents: ["late"])
+      let error = try await b.write { _, cloud -> ZDCCloudError? in
+        do { try cloud.createNode(withPath: late) } catch let error as ZDCCloudError { return error }
+        return nil
+      }
+      #expect(error?.code == .missingParent && error?.path == late)
+      #expect(error.map { "\($0)" }?.hasSuffix("(the trunk has not been pulled yet)") == true)
+      #expect(try await b.queueCount() == 0)
+      try await b.sync()
+      try await b.create("/late")
+      try await world.settle(b, a)
+      #expect(try await a.tree(versions: false) == "/early\n/late")
+    }
   }
 
   @Test func takenName_isAConflict_andNothingIsDone() async throws {
