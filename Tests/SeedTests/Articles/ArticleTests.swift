@@ -12,9 +12,9 @@ import Testing
 
   /// The number of examples in each document that has code. It catches examples that are lost or left out by mistake.
   private static let examples = [
-    "BackgroundTransfers": 5, "ConflictsAndMerging": 12, "DownloadsAndImages": 12, "GettingStarted": 3,
-    "HandlingErrors": 2, "Mapping": 7, "PeopleAndDevices": 4, "ProgressAndExplain": 7, "Pull": 9, "Push": 13,
-    "SharingBranches": 5, "TestingYourApp": 12, "Transactions": 1,
+    "BackgroundTransfers": 5, "ComingFromZeroDark": 1, "ConflictsAndMerging": 12, "DownloadsAndImages": 12,
+    "GettingStarted": 3, "HandlingErrors": 2, "Mapping": 7, "PeopleAndDevices": 4, "ProgressAndExplain": 7, "Pull": 9,
+    "Push": 13, "SharingBranches": 5, "TestingYourApp": 12, "Transactions": 1,
   ]
 
   private static func text(_ file: URL) throws -> String { try String(contentsOf: file, encoding: .utf8) }
@@ -56,6 +56,25 @@ import Testing
       for block in blocks { #expect(compiled.contains(Self.squeezed(block)), "\(article): \(block)") }
     }
     #expect(found == Self.examples)
+  }
+
+  /// => people who come from the original find each of its names that exists here, and that records are no classes
+  @Test("X2: the article about the original has every name that was kept for it")
+  func theArticleAboutTheOriginalHasEveryName() throws {
+    let article = try Self.text(Self.catalogue.appendingPathComponent("ComingFromZeroDark.md"))
+    var count = 0
+    for file in [
+      "ZDCMerge/Compatibility/OriginalNames.swift", "ZeroDarkCloud/Compatibility/OriginalManagers.swift",
+      "ZeroDarkCloud/Compatibility/OriginalTransactions.swift",
+    ] {
+      let source = try Self.text(Self.root.appendingPathComponent("Sources/\(file)"))
+      for match in source.matches(of: /public (?:\w+ )*(?:func|var|let) (\w+)/) {
+        count += 1
+        #expect(article.contains(match.output.1), "\(match.output.1)")
+      }
+    }
+    #expect(count > 20, "nothing was read")
+    #expect(article.contains("A class that conforms to ``ZDCRecord`` does not compile."))
   }
 
   @Test func everyFileOfTheTutorialIsATarget() throws {
