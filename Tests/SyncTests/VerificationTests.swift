@@ -118,6 +118,85 @@ struct VerificationTests {
     }
   }
 
+  // MARK: Damage
+
+  /// Damage of a server's data, and how a new device names it: by the code at the end of its sync, or of its downloads.
+  struct Damage: Sendable, CustomTestStringConvertible {
+    var testDescription: String
+    var sync: String?
+    var download: String?
+    /// Whether the device's own changes are sent nevertheless.
+    var isPushed = false
+    var change: @Sendable (Database) throws -> Void
+  }
+
+  static let damages = [
+    Damage(testDescription: "a record", sync: "objectMissing", isPushed: true) { db in
+      try flip("record", of: "nodes WHERE id = (SELECT max(id) FROM nodes)", in: db)
+    },
+    Damage(testDescription: "grants", sync: "grantHashMismatch") { try flip("bytes", of: "grants", in: $0) },
+    Damage(testDescription: "access lists", sync: "nonCanonicalEncoding") { try flip("bytes", of: "acls", in: $0) },
+    Damage(testDescription: "a commit", sync: "commitChainBroken") { db in
+      try db.execute(sql: "DELETE FROM commits WHERE seq = 2")
+    },
+    Damage(testDescription: "content", download: "contentHashMismatch", isPushed: true) { db in
+      try flip("bytes", of: "contents", in: db)
+    },
+    Damage(testDescription: "zones", sync: "accountStateMissing") { try $0.execute(sql: "DELETE FROM zones") },
+  ]
+
+  /// => what failed has its code, and a change that is not sent has an error or a reason
+  @Test(arguments: damages) func damagedData_isNamed_byWhatItStops(damage: Damage) async throws {
+    try await TestWorld.run { world in
+      world.skipsComparison()
+      let (a, b) = (try await world.device("A"), try await world.device("B"))
+      world.mayWait(b)
+      for path in ["/a", "/b", "/c"] {
+        try await a.create(path, path)
+        try await a.sync()
+      }
+      try Self.server(world, damage.change)
+      try await world.server.restart()
+      let synced = await Self.code { try await b.sync() }
+      let met = try await b.securityErrors() + [synced].compactMap(\.self)
+      #expect(Set(met) == Set([damage.sync].compactMap(\.self)))
+      let downloaded = await Self.code { try await b.download() }
+      #expect(downloaded == damage.download)
+      let waits = try await Self.push(b)
+      #expect((waits == nil) == damage.isPushed, "\(waits ?? "sent")")
+      world.expectsSecurityErrors(try await b.securityErrors(), on: b)
+    }
+  }
+
+  /// Returns the code of the error that a step throws.
+  private static func code(_ step: () async throws -> Void) async -> String? {
+    do { try await step() } catch { return HostileScenario.code(of: error) }
+    return nil
+  }
+
+  /// Creates a node and pushes it. Returns the code of the error, or the reason that it waits; nil if it was sent.
+  private static func push(_ device: TestDevice) async throws -> String? {
+    let refusal = await code {
+      try await device.create("/new", "n")
+      try await device.push()
+    }
+    guard refusal == nil else { return refusal }
+    return try await device.explain("/new")?.operations.first?.reason.rawValue
+  }
+
+  /// Changes the middle byte of a column in each of these rows.
+  private static func flip(_ column: String, of rows: String, in db: Database) throws {
+    let table = rows.prefix { $0 != " " }
+    let found = try Row.fetchAll(db, sql: "SELECT rowid, \(column) FROM \(rows)")
+    guard !found.isEmpty else { throw TestFailure("nothing to damage in \(table)") }
+    for row in found {
+      let id: Int64 = row[0]
+      var bytes: Data = row[1]
+      bytes[bytes.count / 2] ^= 0xFF
+      try db.execute(sql: "UPDATE \(table) SET \(column) = ? WHERE rowid = ?", arguments: [bytes, id])
+    }
+  }
+
   // MARK: Syncing until idle
 
   /// - the app merges, inside the callback of the last round
