@@ -104,7 +104,8 @@ final class SlowRequestGuard: ChannelDuplexHandler, RemovableChannelHandler {
   }
 }
 
-/// Closes a connection whose request head exceeds the limit.
+/// Closes a connection whose request head exceeds the limit. The decoder behind it takes 80 KiB of path, names and values; this
+/// bounds everything else.
 private final class HeadBytes: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = ByteBuffer
   typealias InboundOut = ByteBuffer

@@ -158,10 +158,19 @@ struct AskedRightsCheck {
 
   private func mayBeUnsent(_ index: Int, _ list: ZoneACL.Fields) -> Bool {
     let ask = asks[index]
+    if hasDeleted(index) { return true }
     guard list.owner != users[ask.person] else { return false }
     // The person has moved the node into their own tree, but its owner has shared it before, and so it stays there.
     guard ask.role != .owner else { return true }
     return isDisallowed(ask, list) || hasLeft(index) || hasLostAccess(ask, list.zone)
+  }
+
+  /// Whether the same device has deleted the node since, with what was queued for it. Another device may have restored it.
+  private func hasDeleted(_ index: Int) -> Bool {
+    unsent.departures.contains { departure in
+      departure.device == asks[index].device && departure.askCount > index
+        && departure.cloudIDs.contains(asks[index].cloudID)
+    }
   }
 
   /// Whether the change still waits, and the newest list does not allow it: the person may not share any more.

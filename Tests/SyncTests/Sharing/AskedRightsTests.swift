@@ -103,6 +103,15 @@ import ZDCProtocol
     #expect(!Self.isAsked(asks, lists, Self.departure("device 1", of: 1, after: 2)))
   }
 
+  /// Another device of the owner has put the node there again.
+  @Test func anOwnerWhoDeletesTheNode_dropsTheChange() {
+    let (asks, lists) = ([Self.ask(for: 1, [.read], at: 1)], [Self.change(1, [:])])
+    #expect(!Self.isAsked(asks, lists))
+    #expect(Self.isAsked(asks, lists, Self.departure("device 0", of: 0, after: 1)))
+    #expect(!Self.isAsked(asks, lists, Self.departure("device 0", of: 0, after: 0)))
+    #expect(!Self.isAsked(asks, lists, Self.departure("another device", of: 0, after: 1)))
+  }
+
   @Test func onlyAMemberWhoMayShareAsks() {
     let lists = Self.sharersLists + [Self.change(3, by: 2, [1: [.read], 2: Self.sharer])]
     let first = [Self.ask(for: 2, Self.sharer, at: 1)]

@@ -34,6 +34,25 @@ extension PeopleHistory {
   }
 }
 
+extension People {
+  /// Accepts the messages that were signed with keys which their senders have declared compromised since. They wait until
+  /// their recipients decide.
+  ///
+  /// - Returns: The senders, by the recipient's number.
+  func acceptHeldMessages() async throws -> [Int: Set<String>] {
+    var senders: [Int: Set<String>] = [:]
+    for (person, devices) in devicesByPerson.enumerated() {
+      for device in devices {
+        let (manager, user) = (try device.syncManager, try device.localUserID)
+        let held = try await manager.messageRequests(forLocalUserID: user).filter(\.isKeyCompromised).map(\.senderID)
+        for sender in Set(held) { try await manager.acceptMessages(fromUserID: sender, forLocalUserID: user) }
+        senders[person, default: []].formUnion(held)
+      }
+    }
+    return senders.filter { !$0.value.isEmpty }
+  }
+}
+
 extension TestDevice {
   private var accounts: ZDCLocalUserManager {
     get throws {

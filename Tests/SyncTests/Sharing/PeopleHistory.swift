@@ -15,6 +15,8 @@ struct PeopleHistory {
   var nextToken = 0
   /// Messages that were sent before the change of the access list on which they depend.
   let early = EarlyMessages()
+  /// The senders of whom each person had messages that waited.
+  private var heldFrom: [Int: Set<String>] = [:]
 
   init(_ world: TestWorld, seed: UInt64, log: HistoryLog) async throws {
     (self.world, self.seed, self.log) = (world, seed, log)
@@ -32,6 +34,8 @@ struct PeopleHistory {
     try await people.settle(log)
     try await removeAMember()
     try await people.settle(log)
+    heldFrom = try await people.acceptHeldMessages()
+    if !heldFrom.isEmpty { try await people.settle(log) }
     try await check()
   }
 
@@ -110,7 +114,8 @@ struct PeopleHistory {
     try await checkAskedRights()
     let former = try FormerMemberCheck(world.server)
     for devices in people.devicesByPerson { try former.run(try await devices[0].userKeys) }
-    let messages = PeopleMessageCheck(people: people.devicesByPerson, model: model, early: early.texts)
+    let messages = PeopleMessageCheck(
+      people: people.devicesByPerson, model: model, early: early.texts, heldFrom: heldFrom)
     try await messages.run()
     for (person, devices) in people.devicesByPerson.enumerated() {
       for device in devices {

@@ -8,6 +8,8 @@ struct PeopleMessageCheck {
   let model: PeopleModel
   /// Messages that were sent before the change of the access list on which they depend.
   let early: [String]
+  /// The senders of whom each person had messages that waited, because they have declared their keys compromised.
+  let heldFrom: [Int: Set<String>]
 
   private var messages: [SentMessage] { model.messages.messages }
 
@@ -38,10 +40,10 @@ struct PeopleMessageCheck {
     }
   }
 
-  /// The gaps that a device reports because its user has declined messages of the same sender: their numbers are
+  /// The gaps that a device reports because messages of the same sender waited, or were declined: their numbers are
   /// missing when a later message comes (PROTOCOL 3.11, "Gaps").
   func explainedGaps(on device: TestDevice, of person: Int) async throws -> [String] {
-    var senders: Set<String> = []
+    var senders = heldFrom[person] ?? []
     for message in messages where message.declinedBy.contains(person) {
       guard try await device.messageCalls("new \(message.received)") == 0 else { continue }
       senders.insert(try people[message.sender][0].localUserID)
