@@ -19,7 +19,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from programs import say
+from programs import BUILDING, say
 
 ROUNDS = int(os.environ.get("ROUNDS", "5"))
 ROWS = ["push-10k", "skeleton-10k", "pull-10k", "one-p50", "edit-p50"]
@@ -32,7 +32,7 @@ def output(*command, cwd="."):
 
 def build(folder):
     """The folder of the programs."""
-    env = dict(os.environ, CC=str(Path("Scripts/optimizing-clang").resolve()))
+    env = dict(BUILDING, CC=str((folder / "Scripts/optimizing-clang").resolve()))
     for product in PRODUCTS:
         subprocess.run(["swift", "build", "-c", "release", "--product", product], cwd=folder, env=env, check=True)
     return folder / output("swift", "build", "-c", "release", "--show-bin-path", cwd=folder)
