@@ -121,14 +121,21 @@ import ZDCServerMemory
     let (account, token) = try await client.newAccount()
     let other = try await client.newAccount().account
     store.afterEachStep { _ = try await client.login(other) }
-    try await server.collect()
-    let idle = store.steps
+    // The server also collects by itself when it has started, at the same time as one of these.
+    var idle = Int.max
+    for _ in 0..<3 { idle = min(idle, try await steps(of: server, store)) }
     let zone = try await branch(of: account, client, token)
     let all = try await liveNodes(of: account.userID, store)
     _ = try await client.commit(TestZone.body(try zone.end()), token: token).expect(200)
-    try await server.collect()
-    #expect(idle > 0 && store.steps >= 2 * idle + 3, "\(idle) steps, then \(store.steps)")
+    let steps = try await steps(of: server, store)
+    #expect(idle > 0 && steps >= idle + 3, "\(idle) steps, then \(steps)")
     #expect(try await liveNodes(of: account.userID, store) == all - 1_000)
+  }
+
+  private static func steps(of server: RunningServer, _ store: SteppedStore) async throws -> Int {
+    let before = store.steps
+    try await server.collect()
+    return store.steps - before
   }
 
   /// A branch of 1,000 nodes that has become a zone.
