@@ -103,7 +103,7 @@ struct Row: Sendable {
 
   private static let grafts = [
     Row(id: "log-100k", title: "a new member reads a log of 100,000 commits", unit: "s", reach: .atMost(8)),
-    Row(id: "log-100k-requests", title: "… requests of the member", unit: "", reach: .atMost(30)),
+    Row(id: "log-100k-requests", title: "… requests of the member", unit: "", reach: .atMost(15)),
     Row(id: "member-edit-p50", title: "edit until one of 100 members has it, p50", unit: "ms", reach: .atMost(250)),
     Row(id: "member-edit-p99", title: "… p99", unit: "ms", reach: .atMost(250)),
     Row(id: "graft-100k", title: "a branch of 100,000 nodes, grafted", unit: "s", reach: .ratioAtMost(1.5)),
