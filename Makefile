@@ -49,8 +49,9 @@ help:
 setup:
 	@Scripts/setup
 
-# The package manager writes the traits of a package into its compiler's options in the order of a set. The order is the
-# same in each build so, and none compiles Hummingbird again because of it; the scripts do this too (programs.py).
+# The package manager writes the traits of a package into its compiler's options in the order of a set. With this
+# variable the order is the same in each build, and none compiles Hummingbird again because of it; the scripts set it too
+# (programs.py).
 build: setup
 	SWIFT_DETERMINISTIC_HASHING=1 $(SWIFT) build --build-tests
 
@@ -113,7 +114,7 @@ test-sync:
 test-small-scope: check-programs check-apple-stubs
 	$(RUN_TESTS) --ignore-lock --filter SyncTests.SmallScopeTests
 
-# NB: after check-programs where `test` runs it, because it asks the package manager about the package.
+# `test` runs it after check-programs, because it asks the package manager about the package.
 check-apple-stubs:
 	@BUILT=1 $(LIMIT) Scripts/check-apple
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Scripts/bench --against COMMIT: has something become slower since a commit?
 
-Builds the commit in a folder of its own (.build/against), with this checkout's dependencies. Then `zdc-bench --quick` measures the same rows
+Builds the commit in a folder of its own (.build/against), with the dependencies that it names. Then `zdc-bench --quick` measures the same rows
 with both builds in turn, each round in the other order, because the speed of a machine changes within minutes. A row's ratio is the median of
 the ratios of all rounds: above 1, this checkout needs more. For MB/s, the ratio is turned round.
 

@@ -55,7 +55,7 @@ import ZDCProtocol
 
   // MARK: What a member who may share has asked for
 
-  /// The owner lets person 2 share the branch, who asks for rights of person 1.
+  /// The owner gives person 2 the right to share. Person 2 then asks for rights of person 1.
   private static var sharersAsk: [Ask] { [ask(for: 2, sharer, at: 1), ask(2, for: 1, [.read], at: 2)] }
   private static var sharersLists: [Change] { [change(1, [:]), change(2, [2: sharer])] }
 

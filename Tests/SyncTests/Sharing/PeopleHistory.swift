@@ -133,7 +133,7 @@ struct PeopleHistory {
     let check = AskedRightsCheck(
       users: users, asks: people.asked.asks, unsent: unsent, nodes: model.nodes, changes: changes)
     try check.run()
-    // What the check has accepted stays queued.
+    // Changes that the check has accepted stay queued.
     for device in people.devices where unsent.waiting.contains(where: { $0.device == device.name }) {
       world.mayWait(device)
     }
