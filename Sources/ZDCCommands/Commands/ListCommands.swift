@@ -90,10 +90,10 @@ package enum ListCommands {
     let entries = try await opened.requiringTree(user) {
       try await opened.reader.read { transaction in try read(opened.cloud(transaction, user)) }
     }
-    let outdated = try await opened.outdatedTrees(user, around: path)
+    let outdated = try await opened.outdatedTrees(user).around(path)
     let unreadable = try await opened.unreadableNodes(user).below(path)
     try await opened.close()
-    return (entries, outdated + unreadable.lines)
+    return (entries, outdated.lines + unreadable.lines)
   }
 
   private static func shortLine(_ entry: TreeEntry) -> String {

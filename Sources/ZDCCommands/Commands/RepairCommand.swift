@@ -65,24 +65,22 @@ package enum RepairCommand {
 
 extension RepairCommand.Report {
   init(_ frozen: ZDCFrozenZone) {
-    trunk = FrozenTrees.name(frozen)
+    trunk = FrozenTrees.name(frozen.trunk)
     zone = frozen.zone.root.text
     error = frozen.error.rawValue
-    sinceMs = FrozenTrees.milliseconds(frozen)
+    sinceMs = FrozenTrees.milliseconds(frozen.since)
   }
 }
 
 /// Texts about frozen trees.
 enum FrozenTrees {
-  static func name(_ frozen: ZDCFrozenZone) -> String { frozen.trunk.rawValue + ":/" }
+  static func name(_ trunk: ZDCTreesystemTrunk) -> String { trunk.rawValue + ":/" }
 
-  static func milliseconds(_ frozen: ZDCFrozenZone) -> UInt64 {
-    UInt64(max(0, frozen.since.timeIntervalSince1970) * 1_000)
-  }
+  static func milliseconds(_ since: Date) -> UInt64 { UInt64(max(0, since.timeIntervalSince1970) * 1_000) }
 
-  static func lines(_ trunk: String, _ error: String, sinceMs: UInt64) -> [String] {
+  static func lines(_ place: String, _ error: String, sinceMs: UInt64) -> [String] {
     let since = sinceMs > 0 ? ", found \(Amounts.ago(sinceMs, now: WallClock.milliseconds))" : ""
-    return ["\(trunk) is frozen: \(explanation(error)) (\(error)\(since))"]
+    return ["\(place) is frozen: \(explanation(error)) (\(error)\(since))"]
   }
 
   private static func explanation(_ error: String) -> String {
@@ -95,8 +93,8 @@ enum FrozenTrees {
   }
 
   /// - Parameter place: The path of the tree's root, as it is printed.
-  static func warning(_ frozen: ZDCFrozenZone, at place: String) -> String {
-    "\(place) is frozen (\(frozen.error.rawValue)); run zdc repair for instructions"
+  static func warning(_ error: ZDCSecurityError.Code, at place: String) -> String {
+    "\(place) is frozen (\(error.rawValue)); run zdc repair for instructions"
   }
 
   static let advice = [
@@ -104,43 +102,6 @@ enum FrozenTrees {
     "  Ask the operator whether the server was restored from a backup. If it was, run zdc repair --accept-server.",
     "  If not, someone is tampering with your data: copy it with zdc get, keep your words, and do not accept.",
   ]
-}
-
-extension OpenProfile {
-  /// Returns a line for each tree at, above or below a path that does not follow its server, because the server's data
-  /// fails verification. The local copy of such a tree may be old.
-  func outdatedTrees(_ user: String, around path: ZDCTreesystemPath) async throws -> [String] {
-    let state = try await sync.syncState(forLocalUserID: user)
-    let (frozen, stalled) = (state.frozenZones, state.stalledZones)
-    guard !frozen.isEmpty || !stalled.isEmpty else { return [] }
-    let zones = frozen.map { ($0.zone, $0.trunk) } + stalled.map { ($0.zone, $0.trunk) }
-    let places = try await reader.read { [self] transaction in
-      let cloud = try cloud(transaction, user).cloud
-      return zones.map { FrozenTrees.place(of: $0, $1, around: path, cloud) }
-    }
-    return zip(frozen, places).compactMap { zone, place in place.map { FrozenTrees.warning(zone, at: $0) } }
-      + zip(stalled, places.dropFirst(frozen.count)).compactMap { zone, place in
-        place.map {
-          "\($0) may be out of date, because data from the server failed verification: "
-            + "\(zone.error.explanation) (\(zone.error.rawValue)); run zdc sync to ask again"
-        }
-      }
-  }
-}
-
-extension FrozenTrees {
-  /// Returns the path of a tree's root, as it is printed; nil if the tree has nothing at, above or below `path`.
-  fileprivate static func place(
-    of zone: ZDCZoneID, _ trunk: ZDCTreesystemTrunk, around path: ZDCTreesystemPath, _ cloud: ZDCCloudReadTransaction
-  ) -> String? {
-    let root = cloud.node(cloudID: zone.root.text).flatMap { cloud.path(for: $0)?.fullPath() }
-    // Without a root there is no place to compare.
-    guard let root else { return trunk == path.trunk ? trunk.rawValue + ":/" : nil }
-    let (top, listed) = (folder(root), folder(path.fullPath()))
-    return top.hasPrefix(listed) || listed.hasPrefix(top) ? ShownName.text(root) : nil
-  }
-
-  private static func folder(_ path: String) -> String { path.hasSuffix("/") ? path : path + "/" }
 }
 
 extension Engine {
@@ -153,7 +114,7 @@ extension Engine {
   /// - Returns: Whether there is one.
   func warnOfFrozen() async throws -> Bool {
     let frozen = try await frozen()
-    for zone in frozen { opened.output.warning(FrozenTrees.warning(zone, at: FrozenTrees.name(zone))) }
+    for zone in frozen { opened.output.warning(FrozenTrees.warning(zone.error, at: FrozenTrees.name(zone.trunk))) }
     return !frozen.isEmpty
   }
 }

@@ -4,7 +4,7 @@ internal import ZeroDarkCloud
 
 /// `zdc status`.
 package enum StatusCommand {
-  /// `{"connection","engine","frozen":[{"error","sinceMs","trunk","zone"}],"lastPullMs"?,"nodes","profile","quarantined","queue":{"byReason","stuck"?:[{"code","path"?,"reason"}],"total"},"securityEvents":{"byCode","lastMs"?,"total"},"server","serverVersion"?,"unreadable":[{"cloudID","code","folder"?,"path"?,"sinceMs"}],"userID"}`
+  /// `{"connection","engine","frozen":[{"error","path","sinceMs","trunk","zone"}],"lastPullMs"?,"nodes","profile","quarantined","queue":{"byReason","stuck"?:[{"code","path"?,"reason"}],"total"},"securityEvents":{"byCode","lastMs"?,"total"},"server","serverVersion"?,"stalled":[{"error","path","sinceMs","trunk","zone"}],"unreadable":[{"cloudID","code","folder"?,"path"?,"sinceMs"}],"userID"}`
   package struct Report: Encodable, Sendable {
     package struct Queue: Encodable, Sendable {
       var total = 0
@@ -34,7 +34,9 @@ package enum StatusCommand {
     var queue = Queue()
     var lastPullMs: UInt64?
     /// Trees that are neither pulled nor pushed.
-    var frozen: [RepairCommand.Report] = []
+    var frozen: [OutdatedTrees.Tree] = []
+    /// Trees that may be out of date, because the server's data failed verification.
+    var stalled: [OutdatedTrees.Tree] = []
     var securityEvents = SecurityEvents()
     /// Nodes whose version in the cloud this device cannot read.
     var unreadable: [UnreadableNodes.Node] = []
@@ -46,7 +48,8 @@ package enum StatusCommand {
     let isIdle = try !opened.sync.isSyncedElsewhere()
     var report = try await local(options, engine)
     report.engine = isIdle ? "idle" : "running"
-    report.frozen = try await engine.frozen().map(RepairCommand.Report.init)
+    let outdated = try await opened.outdatedTrees(engine.user)
+    (report.frozen, report.stalled) = (outdated.frozen, outdated.stalled)
     report.securityEvents = try await events(engine)
     report.unreadable = try await opened.unreadableNodes(engine.user).nodes
     if !isOffline { (report.connection, report.serverVersion) = await ask(engine) }
@@ -124,8 +127,11 @@ package enum StatusCommand {
     for (code, count) in report.securityEvents.byCode.sorted(by: { $0.key < $1.key }) {
       lines.append("            \(count) \(code)")
     }
-    for tree in report.frozen { lines += FrozenTrees.lines(tree.trunk, tree.error, sinceMs: tree.sinceMs) }
-    if !report.frozen.isEmpty { lines += FrozenTrees.advice }
-    return lines
+    return lines + treeLines(report)
+  }
+
+  private static func treeLines(_ report: Report) -> [String] {
+    let frozen = report.frozen.flatMap { FrozenTrees.lines($0.place, $0.error.rawValue, sinceMs: $0.sinceMs) }
+    return frozen + (frozen.isEmpty ? [] : FrozenTrees.advice) + report.stalled.map(OutdatedTrees.stalledLine)
   }
 }
