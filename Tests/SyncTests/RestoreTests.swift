@@ -400,9 +400,13 @@ struct RestoreTests {
   // MARK: Keys
 
   /// - the server has lost nothing but the commits that retire the user's compromised keys, made a moment ago
-  /// => they are not sent again unasked; when the user accepts the server, the log of each tree has them again
-  @Test("R-missing: lost retirements of keys are made again only when the user accepts the server")
-  func lostRetirements_areForTheUserToDecide() async throws {
+  /// => the lost commits are known as this device's own, also if an answer was lost; they are not sent again unasked
+  /// - the user accepts the server
+  /// => the log of each tree has them again
+  @Test(
+    "R-missing: lost retirements of keys are made again only when the user accepts the server",
+    arguments: [false, true])
+  func lostRetirements_areForTheUserToDecide(isAnswerLost: Bool) async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
       try await Self.begin(a)
@@ -411,12 +415,18 @@ struct RestoreTests {
       #expect(rotation.queuedRetirements == 4)
       let backup = try await world.server.backup()
       let commits = try world.server.commitCount()
+      if isAnswerLost {
+        a.network.fail(.loseResponse, "POST", Routes.commits)
+        await #expect(throws: TransportError.self) { try await a.sync() }
+      }
       try await a.sync()
+      #expect(a.network.hasStruck)
       #expect(try await Self.retirements(a) == 4)
       try await world.server.restore(backup)
       world.expectsSecurityErrors(try await a.forkErrors(), on: a)
       let frozen = try await a.syncManager.frozenZones(localUserID: user)
       #expect(frozen.count == 4)
+      #expect(frozen.allSatisfy { $0.error == .ownCommitMissing }, "\(frozen.map(\.error))")
       #expect(try world.server.commitCount() == commits)
       for zone in frozen { _ = try await a.syncManager.acceptServerState(ofZone: zone.zone, localUserID: user) }
       #expect(try await a.retirementCount() == 4)

@@ -146,6 +146,11 @@ extension CommitSender {
   }
 
   private func setAside(_ error: any Error, detail: String) async throws -> ZDCPushSummary {
+    if try await isRetirement() {
+      // No queued operation can be set aside, and the next push makes the same commit again: the zone pauses.
+      try await abandon()
+      throw error
+    }
     if try await leaveOutRotation(error) { return ZDCPushSummary(triesAgain: true) }
     if (error as? ServerError)?.security == .duplicateName, try await !isRetry() {
       // Retry immediately: the node is then put under another name.
@@ -156,6 +161,14 @@ extension CommitSender {
     try await abandon(reason: .serverSaid, detail: detail, pauseMs: pause)
     session.events.report(error)
     return await noteRefusal()
+  }
+
+  /// Returns whether the request in flight does nothing but retire the user's keys.
+  private func isRetirement() async throws -> Bool {
+    guard let request = try await storedRequest() else { return false }
+    return try PageContents(ownRequest: request.body).commits.flatMap(\.commit.fields.operations).allSatisfy {
+      if case .retireKey = $0 { true } else { false }
+    }
   }
 
   /// Returns the nodes that the request in flight rotates.

@@ -1,5 +1,4 @@
 internal import ZDCAccounts
-internal import ZDCClientAPI
 internal import ZDCClientStore
 internal import ZDCCrypto
 internal import ZDCProtocol
@@ -8,64 +7,41 @@ internal import ZDCSupport
 // Retiring the user's old sign keys in a zone after they were compromised (PROTOCOL 3.4, 3.9).
 
 extension ZonePusher {
-  /// The maximum number of commits in a row that lose against other devices.
-  private static let retirementAttempts = 3
-
-  /// Sends a commit that retires the user's old sign keys, and reads the commits before it.
+  /// Sends a commit that retires the user's old sign keys.
   ///
-  /// The verified log shows whether the keys are retired, so a lost answer is harmless.
+  /// Like every commit, it is stored before it is sent, so that a pull recognizes it as this device's own if the answer
+  /// is lost. Otherwise a server that later loses it would seem to have lost another device's commit.
   func retireKeys() async throws -> ZDCPushSummary {
-    ZDCPushSummary(commits: try await sendRetirement(), triesAgain: true)
+    try await identity.require()
+    // The keys were retired by another device in the meantime, so the caller makes a new plan.
+    guard let request = try await storeRetirement() else { return ZDCPushSummary(triesAgain: true) }
+    var summary = try await sender.send(request, isNew: true)
+    // The retirement is not in the queue: it may have lost against another commit even if the queue is empty.
+    if summary.commits > 0 { (summary.triesAgain, summary.isDrained) = (true, false) }
+    return summary
   }
 
-  /// - Returns: The number of commits sent.
-  private func sendRetirement() async throws -> Int {
-    for sent in 0..<Self.retirementAttempts {
-      guard try await isRetirementPending() else { return sent }
-      try await identity.require()
-      let request = try await identity.signing { try await pushRetirement() }
-      guard let (commit, bytes, answer) = request else { return sent }
-      switch answer {
-      case .accepted(let response):
-        let page = try PageContents(ownRequest: bytes, receivedMs: response.receivedMs)
-        try await applyOwn(page)
-        let head = ZoneSyncState.Head(seq: commit.fields.seq, hash: commit.hash)
-        await sender.handle(.accepted(head: head, operations: []))
-      case .headMismatch: _ = try await ZonePuller(session: session, zone: zone).pull()
-      }
+  /// - Returns: Nil if there is nothing to retire any more.
+  private func storeRetirement() async throws -> InFlightStore.Request? {
+    try await session.database.asyncReadWrite { [session, zone] transaction -> InFlightStore.Request? in
+      let keys = session.keys
+      guard let row = try transaction.zones.zone(id: zone), row.frozen == nil, let head = row.head,
+        keys.retirement(in: head) != nil
+      else { return nil }
+      let commit = try Self.retirement(after: head, keys, atMs: session.now())
+      var bundle = Bundle.Writer()
+      bundle.append(commit: commit.bytes)
+      let body = bundle.bytes
+      try InFlightStore(transaction: transaction).store(
+        commit.hash, request: body, zone: zone, outcomes: [], atMs: session.now())
+      return InFlightStore.Request(commitHash: commit.hash, body: body, uploads: [])
     }
-    return Self.retirementAttempts
   }
 
-  /// - Returns: Nil before the first pull of the zone.
-  private nonisolated func pushRetirement() async throws -> (ZoneCommit, bytes: [UInt8], PushAnswer)? {
-    guard let commit = try await retiringCommit() else { return nil }
-    var bundle = Bundle.Writer()
-    bundle.append(commit: commit.bytes)
-    return (commit, bundle.bytes, try await session.api.push(bundle.bytes))
-  }
-
-  private func isRetirementPending() async throws -> Bool {
-    let head = try await session.database.asyncRead { [zone] transaction in try transaction.zones.zone(id: zone)?.head }
-    return head.flatMap { session.keys.retirement(in: $0) } != nil
-  }
-
-  /// - Returns: Nil before the first pull of the zone.
-  private func retiringCommit() async throws -> ZoneCommit? {
-    let head = try await session.database.asyncRead { [zone] transaction in try transaction.zones.zone(id: zone)?.head }
-    guard let head else { return nil }
-    let keys = session.keys
+  private static func retirement(after head: ZoneHead, _ keys: UserKeys, atMs time: UInt64) throws -> ZoneCommit {
     let fields = ZoneCommit.Fields(
-      zone: head.zone, seq: head.seq + 1, prev: head.hash, aclHash: head.acl.hash, writer: session.user,
-      writerGen: keys.signGen, timeMs: session.now(),
-      operations: [.retireKey(user: session.user, gen: keys.signGen)])
+      zone: head.zone, seq: head.seq + 1, prev: head.hash, aclHash: head.acl.hash, writer: keys.userID,
+      writerGen: keys.signGen, timeMs: time, operations: [.retireKey(user: keys.userID, gen: keys.signGen)])
     return try ZoneCommit(fields) { try keys.signingKey.sign(label: "commit", message: $0) }
-  }
-
-  private func applyOwn(_ page: PageContents) async throws {
-    let writers = WriterKeys(own: session.keys)
-    _ = try await session.writeNotifyingDelegate { [session, zone] transaction in
-      try PageApplier(session: session, zone: zone, transaction: transaction, writers: writers).apply(page)
-    }
   }
 }
