@@ -83,6 +83,34 @@ struct MovedOutTests {
     }
   }
 
+  /// - A deletes a folder; B moves a node into it, and the server does not have the node's new record for a while
+  /// => A keeps the node and holds the delete back; once the record is here, it takes the node out, and the folder goes
+  @Test func aDeleteWaits_forTheRecordOfANodeMovedIntoTheFolder() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      world.expectsSecurityErrors(["objectMissing"], on: a)
+      for path in ["/k", "/n"] { try await a.create(path) }
+      try await a.create("/n/f", "1")
+      try await world.settle(a, b)
+      let moved = try await a.node("/n").uuid
+      try await a.delete("/k")
+      try await b.create("/g")
+      try await b.sync()
+      try await b.move("/n", to: "/k/n")
+      try await b.sync()
+      // The two newest records: those of /g and of the moved node.
+      try UnreadableRecordTests.damage(world) { _ in Data() }
+      try await a.sync()
+      #expect(try await a.queueCount() == 1)
+      #expect(try await a.node("/n").uuid == moved)
+      try UnreadableRecordTests.repair(world)
+      try await world.settle(a, b)
+      for device in [a, b] { #expect(try await device.tree(versions: false) == "/g\n/n\n/n/f  \"1\"") }
+      #expect(try await a.node("/n").uuid == moved)
+    }
+  }
+
   // MARK: Renamed and deleted
 
   @Test("M5: a node that was only renamed here and deleted elsewhere goes", arguments: [false, true])

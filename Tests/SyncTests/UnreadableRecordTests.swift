@@ -181,10 +181,7 @@ struct UnreadableRecordTests {
       #expect(try await b.explain("/f")?.quarantine == "objectMissing")
       #expect(try await b.syncManager.frozenZones(localUserID: b.localUserID) == [])
       #expect(try await b.content(of: "/f")?.data == Data("1".utf8))
-      try VerificationTests.server(world) { db in
-        try db.execute(sql: "UPDATE nodes SET record = saved.bytes FROM saved WHERE saved.id = nodes.id")
-        try db.execute(sql: "DROP TABLE saved")
-      }
+      try Self.repair(world)
       try await world.settle(b)
       #expect(try await b.syncManager.unreadableNodes(localUserID: b.localUserID) == [])
       #expect(try await b.content(of: "/g")?.data == Data("3".utf8))
@@ -192,7 +189,7 @@ struct UnreadableRecordTests {
   }
 
   /// Changes the two newest records in the server's files, and saves the originals.
-  private static func damage(_ world: TestWorld, _ change: (Data) -> Data) throws {
+  static func damage(_ world: TestWorld, _ change: (Data) -> Data) throws {
     try VerificationTests.server(world) { db in
       try db.execute(
         sql: "CREATE TABLE saved AS SELECT id, record AS bytes FROM nodes ORDER BY commit_key DESC, put DESC LIMIT 2")
@@ -200,6 +197,14 @@ struct UnreadableRecordTests {
         let id: Int64 = row["id"]
         try db.execute(sql: "UPDATE nodes SET record = ? WHERE id = ?", arguments: [change(row["bytes"]), id])
       }
+    }
+  }
+
+  /// Undoes ``damage(_:_:)``.
+  static func repair(_ world: TestWorld) throws {
+    try VerificationTests.server(world) { db in
+      try db.execute(sql: "UPDATE nodes SET record = saved.bytes FROM saved WHERE saved.id = nodes.id")
+      try db.execute(sql: "DROP TABLE saved")
     }
   }
 

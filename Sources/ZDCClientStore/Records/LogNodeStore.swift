@@ -279,6 +279,19 @@ package struct LogNodeStore: ZoneState {
     return try Bool.fetchOne(statement, arguments: [node.data, zone]) ?? false
   }
 
+  /// The nodes of the branch whose records are still to be fetched.
+  package func pendingNodes(atOrBelow node: NodeID) throws -> [NodeID] {
+    let statement = try db.cachedStatement(
+      sql: """
+        \(Self.below) SELECT b.node FROM below b
+        CROSS JOIN zdc_leaf l ON l.zone = ?2 AND l.node = b.node AND l.pending = 1
+        """)
+    var found: [NodeID] = []
+    let cursor = try Row.fetchCursor(statement, arguments: [node.data, zone])
+    while let row = try cursor.next() { found.append(try NodeID(row, 0)) }
+    return found
+  }
+
   /// Up to `limit` live children.
   package func children(of node: NodeID, limit: Int = .max) throws -> [LogNode] {
     let statement = try db.cachedStatement(

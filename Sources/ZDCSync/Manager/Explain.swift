@@ -218,9 +218,12 @@ struct Explainer {
   }
 
   /// Returns whether the node's next record would have to follow one that this device has not read. A delete follows no
-  /// record.
+  /// record, but waits for those of nodes that are to be taken out first. The end of a zone takes all nodes along.
   private func isAwaitingPull(_ operation: OperationRow) throws -> Bool {
-    guard operation.kind != .delete else { return false }
+    guard operation.kind != .delete else {
+      let isEnd = operation.nodeID == zone.zone.root
+      return try !isEnd && transaction.hasUnreadArrival(atOrBelow: operation.nodeID, zone: operation.zone)
+    }
     return try operation.node.flatMap { try transaction.nodes.node(id: $0) }.map(transaction.isUnread) ?? false
   }
 

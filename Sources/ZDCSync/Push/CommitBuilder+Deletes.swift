@@ -18,7 +18,7 @@ extension CommitBuilder {
   private enum DeleteResult {
     case added
     /// Not in this commit, because the branch exceeds the remaining room, or because a surviving node is still below it
-    /// in the cloud and must be moved out first.
+    /// in the cloud and must be moved out first, or read first.
     case later
     /// The cloud does not have the node, or no longer has it.
     case nothingToDo
@@ -44,7 +44,8 @@ extension CommitBuilder {
     guard try !transaction.moves.isIncomplete(atOrBelow: operation.nodeID, zone: zoneRow.id) else { return .later }
     if operation.nodeID == zoneRow.zone.root { return endZone(operation, leaf) }
     guard operations.count < Limits.commitOperations, try !isRemoved(operation.nodeID),
-      !removals.aboveSurvivors.contains(operation.nodeID)
+      !removals.aboveSurvivors.contains(operation.nodeID),
+      try !transaction.hasUnreadArrival(atOrBelow: operation.nodeID, zone: zoneRow.id)
     else { return .later }
     if let count = try countBelow(operation.nodeID) {
       try remove(operation.nodeID, leaf.record, count)

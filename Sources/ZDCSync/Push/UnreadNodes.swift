@@ -1,5 +1,6 @@
 internal import GRDB
 package import ZDCClientStore
+internal import ZDCProtocol
 
 // Nodes whose next version cannot be made yet.
 
@@ -19,5 +20,17 @@ extension ZDCReadTransaction {
     let isAllRead = try leaves(zone: zone).pendingLeaves(limit: 1)?.isEmpty == true
     if isAllRead, try delegateFailures.isEmpty(zone: zone) { return [] }
     return try Set(operations.compactMap(\.node)).filter { id in try nodes.node(id: id).map(isUnread) ?? false }
+  }
+
+  /// Returns whether the log has a node at or below a deleted one that this device still shows elsewhere, and whose
+  /// newest record has not been read. Another device has moved it there. The delete waits, because once the record is
+  /// here, the node is taken out first.
+  func hasUnreadArrival(atOrBelow deleted: NodeID, zone: Int64) throws -> Bool {
+    let leaves = leaves(zone: zone)
+    // Usually everything has been read.
+    if try leaves.pendingLeaves(limit: 1)?.isEmpty == true { return false }
+    return try leaves.pendingNodes(atOrBelow: deleted).contains { node in
+      try nodes.node(zone: zone, nodeID: node) != nil
+    }
   }
 }
