@@ -119,13 +119,14 @@ extension ZDCCloudTransaction {
     of places: [NodeStore.CloudPlace], below row: NodeRow, after ends: [OperationRow]
   ) throws -> OperationRow? {
     let targets = try Set(places.map(\.zone)).sorted().flatMap { try cloudTargets(places, zone: $0) }
+    let names = try targets.map { try nodes.node(id: $0.id)?.nameInCloud }
     try deleteHeldCopies(of: places)
     try nodes.deleteSubtree(of: row.id)
     var first: OperationRow?
-    for target in targets {
+    for (target, name) in zip(targets, names) {
       var operation = OperationRow(
         uuid: UUIDv7.make(atMs: now), zone: target.zone, kind: .delete, node: nil, nodeUUID: target.uuid,
-        nodeID: target.nodeID, createdMs: now)
+        nodeID: target.nodeID, changeset: name, createdMs: now)
       try operations.insert(&operation, dependsOn: ends.map(\.id))
       first = first ?? operation
     }

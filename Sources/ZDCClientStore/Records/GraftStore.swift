@@ -212,7 +212,7 @@ package struct GraftChange {
     guard isInCloud else { return nil }
     var operation = OperationRow(
       uuid: UUIDv7.make(atMs: now), zone: pointer.zone, kind: .delete, node: nil, nodeUUID: uuid,
-      nodeID: pointer.nodeID, createdMs: now)
+      nodeID: pointer.nodeID, changeset: pointer.nameInCloud, createdMs: now)
     try transaction.operations.insert(&operation)
     transaction.signal(.queue(localUser: localUser))
     return operation

@@ -59,6 +59,9 @@ package struct NodeRow: Sendable {
 
   package var isUploaded: Bool { cloud != nil }
 
+  /// The name that the node has in the cloud, or gets there first.
+  package var nameInCloud: [UInt8] { cloud?.name ?? name }
+
   /// Whether the app has changed the burn date, and the cloud does not have that yet.
   package var isBurnDateChanged: Bool { burnMs != cloud?.burnMs }
 

@@ -72,7 +72,8 @@ package struct OperationRow: Sendable, Hashable {
   /// putData: the content's eTag that the edit was based on or merged with; nil for none.
   package var baseETag: String?
   /// putData: the app's changeset, encoded. putProfile: the profile. deliver: the ID of the message to burn, or
-  /// of a message that this device has taken over, the device that sent it before. Sealed in the table.
+  /// of a message that this device has taken over, the device that sent it before. delete: the node's name in the cloud; nil
+  /// if this device did not know it. Sealed in the table.
   package var changeset: [UInt8]?
   package var createdMs: UInt64
   /// The version of the record, or of the content, that the server has lost; nil for what the app queued.

@@ -33,6 +33,17 @@ extension OperationStore {
     return isParked
   }
 
+  /// Queued deletes and moves of nodes that were put below their parents under a key older than a generation.
+  package func leaving(zone: Int64, putBefore keyGen: UInt32) throws -> [OperationRow] {
+    try fetchAll(
+      """
+      WHERE id IN (
+        SELECT o.id FROM zdc_operation o CROSS JOIN zdc_leaf l ON l.zone = o.zone AND l.node = o.nodeID
+        WHERE o.zone = ? AND o.kind IN (2, 5) AND l.parentKeyGen < ?)
+      ORDER BY id
+      """, [zone, Int64(keyGen)])
+  }
+
   func putsOfChildren(of parent: Int64) throws -> [OperationRow] {
     try fetchAll(
       "WHERE kind IN (1, 3, 4) AND node IN (SELECT id FROM zdc_node WHERE parent = ?) ORDER BY id", [parent])

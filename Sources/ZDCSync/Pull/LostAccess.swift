@@ -123,7 +123,7 @@ struct LostAccess {
     guard !queued.contains(where: { $0.kind == .delete }) else { return }
     var operation = OperationRow(
       uuid: UUIDv7.make(atMs: session.now()), zone: pointer.zone, kind: .delete, node: nil, nodeUUID: pointer.uuid,
-      nodeID: pointer.nodeID, createdMs: session.now())
+      nodeID: pointer.nodeID, changeset: pointer.nameInCloud, createdMs: session.now())
     try transaction.operations.insert(&operation)
     transaction.signal(.queue(localUser: session.localUser))
   }

@@ -171,18 +171,20 @@ struct SplitApplier {
   /// was in flight.
   private func end(_ branch: Int64, _ pointer: NodeID, _ deletes: [OperationRow]) throws {
     let ownDelete = deletes.first { $0.nodeID == top }
-    let end = try queueDelete(of: top, in: branch, uuid: ownDelete?.nodeUUID, after: nil)
+    let end = try queueDelete(of: top, in: branch, insteadOf: ownDelete, after: nil)
     try transaction.leaves(zone: branch).set(.applied, top)
     let others = deletes.filter { $0.nodeID != top }
     for delete in others { try transaction.operations.addDependency(of: delete.id, on: end) }
-    if others.isEmpty { _ = try queueDelete(of: pointer, in: zone, uuid: ownDelete?.nodeUUID, after: end) }
+    if others.isEmpty { _ = try queueDelete(of: pointer, in: zone, insteadOf: ownDelete, after: end) }
   }
 
-  private func queueDelete(of node: NodeID, in zone: Int64, uuid: String?, after dependency: Int64?) throws -> Int64 {
+  private func queueDelete(
+    of node: NodeID, in zone: Int64, insteadOf own: OperationRow?, after dependency: Int64?
+  ) throws -> Int64 {
     let now = session.now()
     var operation = OperationRow(
-      uuid: UUIDv7.make(atMs: now), zone: zone, kind: .delete, node: nil, nodeUUID: uuid ?? UUIDv7.make(atMs: now),
-      nodeID: node, createdMs: now)
+      uuid: UUIDv7.make(atMs: now), zone: zone, kind: .delete, node: nil,
+      nodeUUID: own?.nodeUUID ?? UUIDv7.make(atMs: now), nodeID: node, changeset: own?.changeset, createdMs: now)
     try transaction.operations.insert(&operation, dependsOn: dependency.map { [$0] } ?? [])
     transaction.signal(.queue(localUser: session.localUser))
     return operation.id

@@ -39,6 +39,10 @@ package struct CommitBuilder {
   package var rotations: [InFlightStore.Rotation] = []
   /// Nodes that are put under a temporary name until their own name is free.
   package private(set) var renamed: [NodeRow] = []
+  /// Nodes, by row, whose name another node of the cloud has until a later commit, which the server cannot see.
+  var namesakes: Set<Int64> = []
+  /// The names that this commit's puts give their nodes.
+  private(set) var named: [NamedPut] = []
   let heldNames: HeldNames
   /// The nodes that this commit deletes.
   var removals = Removals()
@@ -94,6 +98,8 @@ package struct CommitBuilder {
       try !heldNames.mayMeet(row.nodeID, in: parent.nodeID)
     else { return .later }
     let leaf = row.isUploaded ? try leaves.leaf(row.nodeID) : nil
+    // A node that stays in its folder keeps its old name for so long.
+    if namesakes.contains(id), leaf?.parent == parent.nodeID { return .later }
     if let leaf, leaf.parent != parent.nodeID,
       try leaves.isNode(parent.nodeID, atOrBelow: row.nodeID, after: parents)
     {
@@ -107,7 +113,7 @@ package struct CommitBuilder {
     guard blocked == nil, var next = try rekeyed(row, leaf),
       let above = try refreshed(parent), hasRoom(for: content, besides: next.historyWrap.count)
     else { return blocked.map(PutResult.refused) ?? .later }
-    let isRenamed = isNameTaken && leaf?.parent != parent.nodeID
+    let isRenamed = (isNameTaken || namesakes.contains(id)) && leaf?.parent != parent.nodeID
     if isRenamed { next.name = try places.freeName(row.name, under: parent, except: 0) }
     guard let record = try seal(next, parent: above, content: content) else {
       return blocked.map(PutResult.refused) ?? .later
@@ -115,6 +121,7 @@ package struct CommitBuilder {
     add(record)
     if let source { attached[source.blob] = source }
     if isRenamed { renamed.append(row) }
+    named.append(NamedPut(row: id, parent: parent.nodeID, name: next.name))
     if next.key != row.key { rekeyed[row.id] = next }
     add(content, of: record)
     addOutcomes(next, record, content, isRekeyed: next.key != row.key, done: done)

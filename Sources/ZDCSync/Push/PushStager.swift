@@ -26,15 +26,28 @@ struct PushStager {
       try failure.store(operations, transaction: transaction, nowMs: session.now())
     }
     let refused = try storeRefusals()
-    var builder = try builder()
+    var builder = try filled(try builder(), except: held.union(refused))
+    let namesakes = try builder.findNamesakes()
+    if !namesakes.isEmpty {
+      builder = try self.builder()
+      builder.namesakes = namesakes
+      builder = try filled(builder, except: held.union(refused))
+    }
+    guard !builder.isEmpty else { return nil }
+    return try store(builder)
+  }
+
+  private func filled(_ empty: CommitBuilder, except held: Set<Int64>) throws -> CommitBuilder {
+    var builder = empty
     // The operations in this commit so far. The plan may hold more: content that is not ready yet, and parents without
     // room.
     var included: Set<Int64> = []
-    for step in choice.plan.steps where !step.isDelete {
-      try add(step, except: held.union(refused), to: &builder, &included)
-    }
+    for step in choice.plan.steps where !step.isDelete { try add(step, except: held, to: &builder, &included) }
     try addDeletes(to: &builder, included)
-    guard !builder.isEmpty else { return nil }
+    return builder
+  }
+
+  private func store(_ builder: CommitBuilder) throws -> InFlightStore.Request {
     let built = try builder.build()
     let inFlight = InFlightStore(transaction: transaction)
     try inFlight.store(

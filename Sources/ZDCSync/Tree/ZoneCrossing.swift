@@ -365,7 +365,7 @@ private struct CrossingStart {
     for (row, parent) in uploaded where !nodeIDs.contains(parent) {
       var operation = OperationRow(
         uuid: UUIDv7.make(atMs: session.now()), zone: source, kind: .delete, node: nil, nodeUUID: row.uuid,
-        nodeID: row.nodeID, createdMs: session.now())
+        nodeID: row.nodeID, changeset: row.nameInCloud, createdMs: session.now())
       try transaction.operations.insert(&operation, dependsOn: records)
     }
   }
