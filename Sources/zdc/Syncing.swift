@@ -58,15 +58,14 @@ struct Status: AsyncParsableCommand {
     abstract: "Show the queue, the connection and the last pull.",
     usage: "zdc status [options]",
     discussion: """
-      Lists the trees that are frozen or may be out of date, and what to do about them.
+      Lists the trees that are frozen or may be out of date, and what to do about them. The exit code is 0 all the same; zdc ls and zdc tree \
+      exit with 1 then.
 
       EXAMPLES
         zdc status
         zdc status --json --offline
 
       JSON: {"connection","engine","frozen":[{"error","path","sinceMs","trunk","zone"}],"lastPullMs"?,"nodes","profile","quarantined","queue":{"byReason","stuck"?:[{"code","path"?,"reason"}],"total"},"securityEvents":{"byCode","lastMs"?,"total"},"server","serverVersion"?,"stalled":[{"error","path","sinceMs","trunk","zone"}],"unreadable":[{"cloudID","code","folder"?,"path"?,"sinceMs"}],"userID"}
-
-      Exit code 0 also if a tree is frozen or may be out of date; zdc ls and zdc tree exit with 1 then.
       """)
 
   @OptionGroup var common: CommonOptions
