@@ -41,7 +41,7 @@ package struct CommitBuilder {
   package private(set) var renamed: [NodeRow] = []
   /// Nodes, by row, whose name another node of the cloud has until a later commit, which the server cannot see.
   var namesakes: Set<Int64> = []
-  /// The names that this commit's puts give their nodes.
+  /// The new names and places that this commit's puts give their nodes.
   private(set) var named: [NamedPut] = []
   let heldNames: HeldNames
   /// The nodes that this commit deletes.
@@ -121,7 +121,9 @@ package struct CommitBuilder {
     add(record)
     if let source { attached[source.blob] = source }
     if isRenamed { renamed.append(row) }
-    named.append(NamedPut(row: id, parent: parent.nodeID, name: next.name))
+    if leaf?.parent != parent.nodeID || row.cloud?.name != next.name {
+      named.append(NamedPut(row: id, parent: parent.nodeID, name: next.name))
+    }
     if next.key != row.key { rekeyed[row.id] = next }
     add(content, of: record)
     addOutcomes(next, record, content, isRekeyed: next.key != row.key, done: done)
