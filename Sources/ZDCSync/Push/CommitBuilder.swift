@@ -98,7 +98,7 @@ package struct CommitBuilder {
       try !heldNames.mayMeet(row.nodeID, in: parent.nodeID)
     else { return .later }
     let leaf = row.isUploaded ? try leaves.leaf(row.nodeID) : nil
-    // A node that stays in its folder keeps its old name until then.
+    // A node that stays in its folder keeps its old name until the new one is free.
     if namesakes.contains(id), leaf?.parent == parent.nodeID { return .later }
     if let leaf, leaf.parent != parent.nodeID,
       try leaves.isNode(parent.nodeID, atOrBelow: row.nodeID, after: parents)
