@@ -7,7 +7,7 @@ struct Share: AsyncParsableCommand {
     usage: "zdc share [options] user [path]",
     discussion: """
       The user gets the key of the node and of everything below it, sealed for them. Without a path, the home tree is shared. Sharing again \
-      changes the permissions. Branches below that are shared separately are included. Tell the user your user ID and the cloudID that is printed, for zdc accept.
+      changes the permissions. Branches below that are shared separately are included. Tell the user the command that is printed; it has your user ID and the node's cloudID.
 
       EXAMPLES
         zdc share $USER_ID home:/lists

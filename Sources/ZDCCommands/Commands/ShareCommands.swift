@@ -70,7 +70,17 @@ package enum ShareCommands {
     try options.output.object(report)
     options.output.note(
       queuesOnly ? queuedNote : "\(ShownName.text(path.fullPath())) is shared with \(user) (\(item.permissions))")
+    if !queuesOnly {
+      let command = acceptCommand(for: changed.nodes[0], at: path, localUser: engine.user)
+      options.output.note("they follow it with: \(command)")
+    }
     try await opened.close()
+  }
+
+  /// Returns the command with which the other user follows a shared node.
+  private static func acceptCommand(for node: ZDCNode, at path: ZDCTreesystemPath, localUser: String) -> String {
+    let owner = node.anchor?.userID ?? localUser
+    return path.pathComponents.isEmpty ? "zdc accept \(owner)" : "zdc accept \(owner) \(node.cloudID)"
   }
 
   /// - Parameters:
@@ -243,10 +253,14 @@ package enum ShareCommands {
       var cloudID: String
       var ownerID: String?
     }
-    for tree in try await engine.opened.sync.offeredTrees(forLocalUserID: engine.user) {
-      try engine.opened.output.object(Offer(cloudID: tree.cloudID, ownerID: tree.ownerID))
-      engine.opened.output.line("\(tree.cloudID)  \(tree.ownerID ?? "(unknown owner: give zdc accept their ID)")")
+    let output = engine.opened.output
+    let offers = try await engine.opened.sync.offeredTrees(forLocalUserID: engine.user)
+    for tree in offers {
+      try output.object(Offer(cloudID: tree.cloudID, ownerID: tree.ownerID))
+      output.line("\(tree.cloudID)  \(tree.ownerID ?? "(owner unknown)")")
     }
+    guard !offers.isEmpty else { return }
+    output.note("to follow one, ask its owner for their user ID: zdc accept OWNER_ID CLOUD_ID")
   }
 
   /// - Parameter cloudID: The shared node's; nil for the owner's home tree.
@@ -258,15 +272,23 @@ package enum ShareCommands {
     let opened = try OpenProfile.open(options)
     let engine = try await Engine(opened)
     let owner = try await opened.userID(typed: owner, for: engine.user)
-    let root: ZDCNode
-    if let cloudID {
-      root = try await opened.sync.acceptTree(ofUserID: owner, cloudID: cloudID, forLocalUserID: engine.user)
-    } else {
-      root = try await opened.sync.acceptTree(ofUserID: owner, forLocalUserID: engine.user)
-    }
+    let root = try await follow(owner, cloudID, engine)
     let path = try await opened.reader.read { try opened.cloud($0, engine.user).cloud.path(for: root)?.fullPath() }
     try options.output.object(Accepted(path: path ?? "", ownerID: owner))
     options.output.note("the tree is at \(ShownName.text(path ?? ""))")
     try await opened.close()
+  }
+
+  private static func follow(_ owner: String, _ cloudID: String?, _ engine: Engine) async throws -> ZDCNode {
+    let sync = engine.opened.sync
+    do {
+      guard let cloudID else { return try await sync.acceptTree(ofUserID: owner, forLocalUserID: engine.user) }
+      return try await sync.acceptTree(ofUserID: owner, cloudID: cloudID, forLocalUserID: engine.user)
+    } catch let error as ServerError where error.code == .notFound {
+      let shared = cloudID == nil ? "their home tree" : "such a node"
+      throw CommandError(
+        .noInput, "notShared", "\(ShownName.text(owner)) does not share \(shared) with this account",
+        hint: "zdc shares --offered lists what is shared with it; name one: zdc accept OWNER_ID CLOUD_ID")
+    }
   }
 }
