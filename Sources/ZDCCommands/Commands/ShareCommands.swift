@@ -68,9 +68,10 @@ package enum ShareCommands {
     report.permissions = item.permissions
     if !queuesOnly { report.durableMs = try await send(engine, changed) }
     try options.output.object(report)
-    options.output.note(
-      queuesOnly ? queuedNote : "\(ShownName.text(path.fullPath())) is shared with \(user) (\(item.permissions))")
-    if !queuesOnly {
+    if queuesOnly {
+      options.output.note(queuedNote)
+    } else {
+      options.output.note("\(ShownName.text(path.fullPath())) is shared with \(user) (\(item.permissions))")
       let command = acceptCommand(for: changed.nodes[0], at: path, localUser: engine.user)
       options.output.note("they follow it with: \(command)")
     }
@@ -285,9 +286,10 @@ package enum ShareCommands {
       guard let cloudID else { return try await sync.acceptTree(ofUserID: owner, forLocalUserID: engine.user) }
       return try await sync.acceptTree(ofUserID: owner, cloudID: cloudID, forLocalUserID: engine.user)
     } catch let error as ServerError where error.code == .notFound {
-      let shared = cloudID == nil ? "their home tree" : "such a node"
+      let wanted = cloudID == nil ? "home tree" : "such node"
       throw CommandError(
-        .noInput, "notShared", "\(ShownName.text(owner)) does not share \(shared) with this account",
+        .noInput, "notShared",
+        "the server knows no \(wanted) of \(ShownName.text(owner)) that is shared with this account",
         hint: "zdc shares --offered lists what is shared with it; name one: zdc accept OWNER_ID CLOUD_ID")
     }
   }
