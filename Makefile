@@ -53,7 +53,7 @@ setup:
 # variable the order is the same in each build, and none compiles Hummingbird again because of it; the scripts set it too
 # (programs.py).
 build: setup
-	SWIFT_DETERMINISTIC_HASHING=1 $(SWIFT) build --build-tests
+	SWIFT_DETERMINISTIC_HASHING=1 Scripts/with-optimized-dependencies $(SWIFT) build --build-tests
 
 # One process after another, and few tests at once where each has a server and devices: they keep all cores busy so, and
 # hundreds side by side would only wait for each other until connections time out. The unit tests have a limit as well:
