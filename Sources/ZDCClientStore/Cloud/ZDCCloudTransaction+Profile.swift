@@ -1,8 +1,23 @@
 internal import Foundation
-internal import ZDCCrypto
+package import ZDCCrypto
 internal import ZDCProtocol
 internal import ZDCSupport
 internal import ZDCTreesystem
+
+extension ZDCReadWriteTransaction {
+  /// Queues a change of the own profile, in place of one that is queued already.
+  package func queue(_ profile: UserProfile, inbox zone: Int64, atMs now: UInt64) throws {
+    if var queued = try profiles.queued(inbox: zone) {
+      queued.changeset = profile.bytes
+      return try operations.update(queued)
+    }
+    var operation = OperationRow(
+      uuid: UUIDv7.make(atMs: now), zone: zone, kind: .putProfile, nodeUUID: UUIDv7.make(atMs: now),
+      nodeID: .random(), createdMs: now)
+    operation.changeset = profile.bytes
+    try operations.insert(&operation)
+  }
+}
 
 extension ZDCCloudTransaction {
   /// Changes the local user's own name and avatar in this app, and queues the change.
@@ -26,20 +41,12 @@ extension ZDCCloudTransaction {
     guard let inbox = try root(.inbox) else {
       throw ZDCCloudError(.missingParent, detail: "the inbox has not been pulled yet")
     }
-    if var queued = try transaction.profiles.queued(inbox: inbox.zone) {
-      queued.changeset = value.bytes
-      try operations.update(queued)
-    } else {
-      let known = try UserID(text: localUserID).flatMap {
-        try transaction.profiles.profile(of: $0, localUser: localUser, tree: treeID)
-      }
-      guard known?.profile != value else { return }
-      var operation = OperationRow(
-        uuid: UUIDv7.make(atMs: now), zone: inbox.zone, kind: .putProfile, nodeUUID: UUIDv7.make(atMs: now),
-        nodeID: .random(), createdMs: now)
-      operation.changeset = value.bytes
-      try operations.insert(&operation)
+    let queued = try transaction.profiles.queued(inbox: inbox.zone)
+    let known = try UserID(text: localUserID).flatMap {
+      try transaction.profiles.profile(of: $0, localUser: localUser, tree: treeID)
     }
+    guard queued != nil || known?.profile != value else { return }
+    try readWrite.queue(value, inbox: inbox.zone, atMs: now)
     signalQueue()
   }
 

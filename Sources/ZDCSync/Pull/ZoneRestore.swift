@@ -169,6 +169,7 @@ struct ZoneRewind {
     try InFlightCompletion(session: session, zone: zone, transaction: transaction).abandon()
     var summary = try row.isClosed ? end(replayed) : settle(replayed, root: row.zone.root)
     if let list = pinnedList { try changeAgain(list, replayed.commonList, row) }
+    if row.trunk == .inbox, row.owner == nil { try putProfileAgain(row) }
     summary.missingCommits = pinned.map { $0 + 1 - (replayed.common.map { $0 + 1 } ?? 0) } ?? 0
     try leaves.forgetAside()
     return summary
@@ -228,6 +229,15 @@ struct ZoneRewind {
       else { continue }
       try transaction.queue(change, of: root, localUser: session.localUser, atMs: session.now())
     }
+  }
+
+  /// Queues the own profile if the other log lacks it. Its node has no row here. A change that is queued already stands.
+  private func putProfileAgain(_ row: ZoneRow) throws {
+    let profiles = transaction.profiles
+    guard let known = try profiles.profile(of: session.user, localUser: row.localUser, tree: row.appTreeID),
+      try leaves.leaf(known.node) == nil, try profiles.queued(inbox: zone) == nil
+    else { return }
+    try transaction.queue(known.profile, inbox: zone, atMs: session.now())
   }
 
   // MARK: The difference
