@@ -66,9 +66,9 @@ package struct GetCommand: Sendable {
     let opened = try OpenProfile.open(options)
     let engine = try await Engine(opened)
     var isRefused = false
-    if !isOffline { isRefused = try await pull(engine) }
+    if !isOffline { isRefused = try await pull(engine, path) }
     // A frozen tree can be exported, with a warning that it may be outdated.
-    _ = try await engine.warnOfFrozen()
+    try await engine.warnOfFrozen(around: path)
     let unreadable = try await opened.unreadableNodes(engine.user).below(path)
     unreadable.warn(options.output)
     let top = try await top(path, engine, isIncomplete: isRefused)
@@ -90,12 +90,13 @@ package struct GetCommand: Sendable {
   /// Pulls. If the server's response does not verify, the tree of the last good pull is exported.
   ///
   /// - Returns: Whether something that the server sent is left out.
-  private func pull(_ engine: Engine) async throws -> Bool {
+  private func pull(_ engine: Engine, _ path: ZDCTreesystemPath) async throws -> Bool {
     do {
       return try await !engine.pull().isEmpty
     } catch let error as ZDCSecurityError {
       // A freeze has its own warning.
-      if try await engine.frozen().isEmpty { engine.opened.output.warning(ErrorReport(error).message) }
+      let hasWarning = try await !engine.opened.outdatedTrees(engine.user).around(path).frozen.isEmpty
+      if !hasWarning { engine.opened.output.warning(ErrorReport(error).message) }
       return true
     }
   }

@@ -7,6 +7,9 @@ internal import ZeroDarkCloud
 struct OutdatedTrees: Sendable {
   /// `{"error","path","sinceMs","trunk","zone"}`
   struct Tree: Sendable, Hashable, Encodable {
+    private enum CodingKeys: String, CodingKey { case path, trunk, zone, error, sinceMs }
+
+    let id: ZDCZoneID
     /// The path of the tree's root, or of its trunk if this device does not know the root.
     var path: String
     var trunk: String
@@ -60,8 +63,9 @@ extension OutdatedTrees.Tree {
     _ cloud: ZDCCloudReadTransaction
   ) {
     let root = cloud.node(cloudID: zone.root.text).flatMap { cloud.path(for: $0)?.fullPath() }
+    let trunk = FrozenTrees.name(trunk)
     self.init(
-      path: root ?? FrozenTrees.name(trunk), trunk: FrozenTrees.name(trunk), zone: zone.root.text, error: error,
+      id: zone, path: root ?? trunk, trunk: trunk, zone: zone.root.text, error: error,
       sinceMs: FrozenTrees.milliseconds(since))
   }
 }

@@ -5,9 +5,10 @@ internal import ZeroDarkCloud
 
 /// `zdc repair`: advice for trees whose server showed an impossible history.
 package enum RepairCommand {
-  /// One frozen tree per line: `{"changed"?,"created"?,"deleted"?,"error","sinceMs","trunk","zone"}`; with the counts
-  /// after it was accepted.
+  /// One frozen tree per line: `{"changed"?,"created"?,"deleted"?,"error","path","sinceMs","trunk","zone"}`; with the
+  /// counts after it was accepted.
   struct Report: Encodable, Sendable {
+    var path: String
     var trunk: String
     var zone: String
     var error: String
@@ -22,18 +23,18 @@ package enum RepairCommand {
   package static func run(_ options: ProfileOptions, accepts: Bool) async throws {
     let opened = try OpenProfile.open(options)
     let engine = try await Engine(opened)
-    let frozen = try await engine.frozen()
+    let frozen = try await opened.outdatedTrees(engine.user).frozen
     if accepts, !frozen.isEmpty {
       guard try opened.databaseManager.engineLease.tryAcquire() else { throw SyncCommand.busy }
     }
-    for zone in frozen {
-      var report = Report(zone)
+    for tree in frozen {
+      var report = Report(tree)
       if accepts {
-        let summary = try await opened.sync.acceptServerState(ofZone: zone.zone, localUserID: engine.user)
+        let summary = try await opened.sync.acceptServerState(ofZone: tree.id, localUserID: engine.user)
         (report.created, report.changed, report.deleted) = (summary.created, summary.changed, summary.deleted)
       }
       try options.output.object(report)
-      for line in lines(report) { options.output.line(line) }
+      for line in lines(report, at: tree.place) { options.output.line(line) }
     }
     if frozen.isEmpty { options.output.note("no tree is frozen") }
     if accepts, !frozen.isEmpty { try await send(engine, options.output) }
@@ -53,22 +54,20 @@ package enum RepairCommand {
       hint: "uploads whose content is no longer on this device stay queued; see zdc status and zdc explain PATH")
   }
 
-  private static func lines(_ report: Report) -> [String] {
+  private static func lines(_ report: Report, at place: String) -> [String] {
     guard let created = report.created, let changed = report.changed, let deleted = report.deleted else {
-      return FrozenTrees.lines(report.trunk, report.error, sinceMs: report.sinceMs) + FrozenTrees.advice
+      return FrozenTrees.lines(place, report.error, sinceMs: report.sinceMs) + FrozenTrees.advice
     }
     return [
-      "\(report.trunk): accepted; queued again: \(created) created, \(changed) changed, \(deleted) deleted"
+      "\(place): accepted; queued again: \(created) created, \(changed) changed, \(deleted) deleted"
     ]
   }
 }
 
 extension RepairCommand.Report {
-  init(_ frozen: ZDCFrozenZone) {
-    trunk = FrozenTrees.name(frozen.trunk)
-    zone = frozen.zone.root.text
-    error = frozen.error.rawValue
-    sinceMs = FrozenTrees.milliseconds(frozen.since)
+  init(_ frozen: OutdatedTrees.Tree) {
+    (path, trunk, zone) = (frozen.path, frozen.trunk, frozen.zone)
+    (error, sinceMs) = (frozen.error.rawValue, frozen.sinceMs)
   }
 }
 
@@ -105,16 +104,22 @@ enum FrozenTrees {
 }
 
 extension Engine {
-  func frozen() async throws -> [ZDCFrozenZone] {
-    try await opened.sync.frozenZones(localUserID: user)
-  }
-
-  /// Warns about frozen trees.
+  /// Warns about frozen trees, or about those at, above or below a path.
   ///
   /// - Returns: Whether there is one.
-  func warnOfFrozen() async throws -> Bool {
-    let frozen = try await frozen()
-    for zone in frozen { opened.output.warning(FrozenTrees.warning(zone.error, at: FrozenTrees.name(zone.trunk))) }
+  @discardableResult
+  func warnOfFrozen(around path: ZDCTreesystemPath? = nil) async throws -> Bool {
+    let all = try await opened.outdatedTrees(user)
+    let frozen = (path.map(all.around) ?? all).frozen
+    for tree in frozen { opened.output.warning(FrozenTrees.warning(tree.error, at: tree.place)) }
     return !frozen.isEmpty
+  }
+
+  /// Runs `body`. If it fails because data from the server does not verify, warns about frozen trees.
+  func namingFrozen<Result: Sendable>(_ body: @Sendable () async throws -> Result) async throws -> Result {
+    do { return try await body() } catch let error as ZDCSecurityError {
+      try await warnOfFrozen()
+      throw error
+    }
   }
 }

@@ -27,7 +27,7 @@ package enum SyncCommand {
     let engine = try await Engine(opened)
     let (known, events) = (try await engine.journal(), try await engine.securityEvents())
     let done = try await engine.notingSilence {
-      try await opened.sync.whileSyncing { try await engine.syncUntilIdle() }
+      try await opened.sync.whileSyncing { try await engine.namingFrozen { try await engine.syncUntilIdle() } }
     }
     guard let summary = done else { throw busy }
     try await LastPull.store(opened.connection)
