@@ -70,6 +70,48 @@ struct MemberPointerTests {
     }
   }
 
+  /// - Alice shares a folder, and separately one inside of it. Carol puts a pointer to the outer one into the inner one
+  /// => all devices show the inner one where Alice has it
+  @Test("S-8: a member cannot move a folder below itself")
+  func theOwnersPlaceInACircle() async throws {
+    try await TestWorld.run { world in
+      let people = try await People(world)
+      let (alice, bob, carol) = (people.alice, people.bob, people.carol)
+      let outer = try await Self.folderAboveASmallerID(alice)
+      try await alice.sync()
+      for member in [bob, carol] { try await alice.share(outer, with: member) }
+      try await alice.sync()
+      try await alice.share(outer + "/x", with: carol, "rws")
+      try await alice.sync()
+      let top = try await alice.cloudID(outer)
+      for member in [bob, carol] { try await member.accept(top, of: alice) }
+      try await world.settle(bob, carol)
+      let target = try await alice.invite(outer).cloudPath.target
+      try await Self.point([target], in: try await alice.cloudID(outer + "/x"), carol)
+      let (fresh, phone) = (try await world.device("fresh"), try await world.device("phone", account: "bob"))
+      try await phone.accept(top, of: alice)
+      try await world.settle(carol, alice, bob, fresh, phone)
+      for device in [bob, phone] {
+        let branch = try await device.branch("detached:/" + top)
+        #expect(branch?.contains("/x/leaf") == true, "\(device.name): \(branch ?? "")")
+      }
+      for device in [alice, fresh] { #expect(try await device.tree().contains(outer + "/x/leaf"), "\(device.name)") }
+    }
+  }
+
+  /// Creates folders, each with one in it, until the inner one's ID is the smaller one: among pointers of equal rank, the
+  /// outer one would then be the first of a circle, and the inner one hidden.
+  private static func folderAboveASmallerID(_ device: TestDevice) async throws -> String {
+    var number = 0
+    while true {
+      let path = "/\(number)"
+      for path in [path, path + "/x", path + "/x/leaf"] { try await device.create(path, path) }
+      let inner = try #require(NodeID(text: try await device.cloudID(path + "/x")))
+      if inner < (try #require(NodeID(text: try await device.cloudID(path)))) { return path }
+      number += 1
+    }
+  }
+
   /// Alice's branches, accepted by Bob and Carol.
   private static func accepted(_ world: TestWorld, _ paths: String...) async throws -> People {
     let people = try await People(world)
