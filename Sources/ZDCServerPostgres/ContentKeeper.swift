@@ -20,25 +20,25 @@ struct ContentKeeper {
       """, .ints(nodes), .int(zone.rawValue), .ms(now))
   }
 
-  /// - Parameter blobs: numbers of the contract; those below zero are of live nodes.
-  func keepContents(_ blobs: [Int64]) throws {
-    let files = blobs.filter { $0 > 0 }
+  /// - Parameter contents: numbers of the contract, each with its node; those below zero are of live nodes.
+  func keepContents(_ contents: [(node: NodeID, blob: Int64)]) throws {
+    let files = contents.map(\.blob).filter { $0 > 0 }
     if !files.isEmpty {
       db.enqueue(
         "UPDATE blobs SET replaced_ms = $2, zone = $3 WHERE id = ANY($1)", .ints(files), .ms(now), .int(zone.rawValue))
     }
-    let nodes = blobs.filter { $0 < 0 }.map { -$0 }
-    guard !nodes.isEmpty else { return }
+    let small = contents.filter { $0.blob < 0 }
+    guard !small.isEmpty else { return }
+    let blobs = Dictionary(small.map { ($0.node, $0.blob) }, uniquingKeysWith: { first, _ in first })
+    // NB: a join of the nodes with the new rows would compare each with each.
     let moved = try db.all(
       """
-      WITH moved AS (
-        INSERT INTO blobs(blob_id, zone, node, length, state, touched_ms, replaced_ms, content)
-        SELECT content_id, $2, node, length(content), 2, $3, $3, content FROM nodes WHERE id = ANY($1)
-        RETURNING id, node)
-      SELECT n.id, m.id FROM nodes n JOIN moved m ON m.node = n.node WHERE n.id = ANY($1)
-      """, .ints(nodes), .int(zone.rawValue), .ms(now)
-    ) { (node: $0.int(0), blob: $0.int(1)) }
-    for (node, blob) in moved { store.movedContents[-node] = blob }
+      INSERT INTO blobs(blob_id, zone, node, length, state, touched_ms, replaced_ms, content)
+      SELECT content_id, $2, node, length(content), 2, $3, $3, content FROM nodes WHERE id = ANY($1)
+      RETURNING node, id
+      """, .ints(small.map { -$0.blob }), .int(zone.rawValue), .ms(now)
+    ) { (node: try $0.id(0) as NodeID, blob: $0.int(1)) }
+    for (node, blob) in moved { if let key = blobs[node] { store.movedContents[key] = blob } }
   }
 
   /// Stores the records of puts that a later operation of the same commit deletes.

@@ -36,7 +36,9 @@ struct NodeWriter {
     keeper.keepRecords(of: delta.removed.map(\.record) + replaced.map(\.record))
     // Read before its rows move or change.
     let small = try store.smallBytes(delta.puts.compactMap(copiedContent))
-    try keeper.keepContents(delta.removed.compactMap(\.blob) + live.compactMap(\.replacedBlob))
+    try keeper.keepContents(
+      delta.removed.compactMap { row in row.blob.map { (row.leaf.node, $0) } }
+        + live.compactMap { put in put.replacedBlob.map { (put.leaf.node, $0) } })
     removeNodes()
     freeNames(live)
     try keepDeleted(delta.puts.filter { !$0.isLive }, small)

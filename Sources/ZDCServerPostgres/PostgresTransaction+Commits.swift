@@ -54,7 +54,7 @@ extension PostgresTransaction {
       """, .id(zone.tree), .id(zone.root)
     ) { (zone: ZoneKey($0.int(0)), tree: $0.int(1)) }
     guard let row else { throw PostgresError.damaged }
-    trees[row.zone] = row.tree
+    places[row.zone] = (row.tree, zone.root)
     db.enqueue("INSERT INTO sums VALUES ($1, 0, 0, 0, 0, 0, 0)", .int(row.zone.rawValue))
     return row.zone
   }

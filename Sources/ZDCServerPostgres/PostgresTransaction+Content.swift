@@ -40,16 +40,21 @@ extension PostgresTransaction {
 
   func contents(_ names: [ContentName], in tree: TreeID) throws -> [ContentName: BlobRow] {
     guard !names.isEmpty else { return [:] }
-    let key = try db.first("SELECT id FROM trees WHERE tree_id = $1", .id(tree)) { $0.int(0) }
+    let key = try treeKey(tree) ?? 0
+    var (own, others): ([BlobRow], [(ContentName, BlobRow)]) = ([], [])
+    try db.fetch([
+      liveContents(names, in: key) { own.append($0) }, storedContents(names, in: key) { others.append($0) },
+    ])
+    own = try inTheirZones(own, tree: key)
     // The node's own content takes precedence, so that another user's file with the same id cannot hide it.
-    let own = try key.map { try liveContents(names, in: $0) } ?? []
-    let others = try storedContents(names, in: key ?? 0)
     return Dictionary(
       own.map { (ContentName(node: $0.node, blob: $0.id), $0) } + others, uniquingKeysWith: { first, _ in first })
   }
 
-  private func liveContents(_ names: [ContentName], in tree: Int64) throws -> [BlobRow] {
-    let rows = try db.all(
+  private func liveContents(
+    _ names: [ContentName], in tree: Int64, row read: @escaping (BlobRow) -> Void
+  ) -> PostgresQuery {
+    PostgresQuery(
       """
       SELECT \(Self.smallColumns) FROM unnest($2::bytea[], $3::bytea[]) AS w(node, blob)
         CROSS JOIN LATERAL (SELECT * FROM nodes c WHERE c.tree = $1 AND c.node = w.node LIMIT 1) n
@@ -59,7 +64,11 @@ extension PostgresTransaction {
         CROSS JOIN LATERAL (SELECT c.blob FROM nodes c WHERE c.tree = $1 AND c.node = w.node LIMIT 1) n
         JOIN blobs b ON b.id = n.blob
         LEFT JOIN users o ON o.id = b.owner WHERE b.blob_id = w.blob
-      """, .int(tree), .ids(names.map(\.node)), .ids(names.map(\.blob)), row: blobRow)
+      """, [.int(tree), .ids(names.map(\.node)), .ids(names.map(\.blob))]
+    ) { read(try self.blobRow($0)) }
+  }
+
+  private func inTheirZones(_ rows: [BlobRow], tree: Int64) throws -> [BlobRow] {
     let places = try zones(ofNodes: rows.map(\.node), tree: tree)
     return rows.map { row in
       var row = row
@@ -70,15 +79,17 @@ extension PostgresTransaction {
   }
 
   /// Returns small content that the nodes had, or else files with these ids; those of the node itself come first.
-  private func storedContents(_ names: [ContentName], in tree: Int64) throws -> [(ContentName, BlobRow)] {
-    try db.all(
+  private func storedContents(
+    _ names: [ContentName], in tree: Int64, row read: @escaping ((ContentName, BlobRow)) -> Void
+  ) -> PostgresQuery {
+    PostgresQuery(
       """
       SELECT \(Self.blobColumns), w.node FROM unnest($2::bytea[], $3::bytea[]) AS w(node, blob)
       JOIN blobs b ON b.blob_id = w.blob JOIN zones z ON z.id = b.zone LEFT JOIN users o ON o.id = b.owner
       WHERE b.content IS NULL OR (b.replaced_ms IS NOT NULL AND b.node = w.node AND z.tree = $1)
       ORDER BY b.content IS NULL, b.node = w.node AND z.tree = $1 DESC, b.id
-      """, .int(tree), .ids(names.map(\.node)), .ids(names.map(\.blob))
-    ) { (ContentName(node: try $0.id(11), blob: try $0.id(1)), try blobRow($0)) }
+      """, [.int(tree), .ids(names.map(\.node)), .ids(names.map(\.blob))]
+    ) { read((ContentName(node: try $0.id(11), blob: try $0.id(1)), try self.blobRow($0))) }
   }
 
   func inlineBytes(of blobs: [BlobRow]) throws -> [Int64: [UInt8]] { try smallBytes(blobs.map(\.key)) }

@@ -59,8 +59,9 @@ extension PostgresTransaction {
           next = row.leaf.parent
           continue
         }
-        let place = try zones(ofNodes: [next], tree: try tree(of: zone))[next]
-        guard place?.zone == zone else { throw foreign(id, place) }
+        let own = try place(of: zone)
+        guard own.root != next else { continue }
+        throw foreign(id, try zones(ofNodes: [next], tree: own.tree)[next])
       }
     }
     return found
@@ -134,6 +135,7 @@ extension PostgresTransaction {
   }
 
   func records(_ keys: [Int64]) throws -> [Int64: StoredRecord] {
+    guard !keys.isEmpty else { return [:] }
     let rows = try db.all("SELECT \(Self.recordColumns) FROM nodes WHERE id = ANY($1)", .ints(keys)) {
       ($0.int(0), try liveRecord($0))
     }

@@ -77,10 +77,10 @@ extension PostgresTransaction {
 
   private func remove(_ nodes: [NodeID], tree: Int64, _ keeper: ContentKeeper) throws {
     let rows = try db.all(
-      "SELECT id, blob FROM nodes WHERE tree = $1 AND node = ANY($2)", .int(tree), .ids(nodes)
-    ) { (key: $0.int(0), blob: $0.optionalInt(1)) }
+      "SELECT id, node, blob FROM nodes WHERE tree = $1 AND node = ANY($2)", .int(tree), .ids(nodes)
+    ) { (key: $0.int(0), node: try $0.id(1) as NodeID, blob: $0.optionalInt(2)) }
     keeper.keepRecords(of: rows.map(\.key))
-    try keeper.keepContents(rows.compactMap { row in row.blob.map { $0 == 0 ? -row.key : $0 } })
+    try keeper.keepContents(rows.compactMap { row in row.blob.map { (row.node, $0 == 0 ? -row.key : $0) } })
     db.enqueue("DELETE FROM nodes WHERE id = ANY($1)", .ints(rows.map(\.key)))
   }
 }

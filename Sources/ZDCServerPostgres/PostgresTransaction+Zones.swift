@@ -14,8 +14,7 @@ extension PostgresTransaction {
   }
 
   func zone(ofNode node: NodeID, tree: TreeID) throws -> ZoneRow? {
-    guard let key = try db.first("SELECT id FROM trees WHERE tree_id = $1", .id(tree), row: { $0.int(0) }),
-      let place = try zones(ofNodes: [node], tree: key)[node]
+    guard let key = try treeKey(tree), let place = try zones(ofNodes: [node], tree: key)[node]
     else { return nil }
     return try db.first("\(Self.zoneQuery) WHERE z.id = $1", .int(place.zone.rawValue), row: zoneRow)
   }
@@ -30,9 +29,11 @@ extension PostgresTransaction {
 
   func zoneRow(_ row: PostgresRow) throws -> ZoneRow {
     let key = ZoneKey(row.int(0))
-    trees[key] = row.int(8)
+    let zone = ZoneID(tree: try row.id(1), root: try row.id(2))
+    places[key] = (row.int(8), zone.root)
+    treeKeys[zone.tree] = row.int(8)
     return ZoneRow(
-      key: key, zone: ZoneID(tree: try row.id(1), root: try row.id(2)), seq: row.unsigned(3),
+      key: key, zone: zone, seq: row.unsigned(3),
       head: try row.id(4), acl: row.bytes(5), retiredBelow: try RetiredKeys.decoded(row.bytes(6)),
       closedMs: row.optionalUnsigned(7))
   }
@@ -80,12 +81,24 @@ extension PostgresTransaction {
   }
 
   /// Returns the number of the zone's tree, which its nodes are stored under.
-  func tree(of zone: ZoneKey) throws -> Int64 {
-    if let known = trees[zone] { return known }
-    let tree = try db.first("SELECT tree FROM zones WHERE id = $1", .int(zone.rawValue)) { $0.int(0) }
-    guard let tree else { throw PostgresError.damaged }
-    trees[zone] = tree
-    return tree
+  func tree(of zone: ZoneKey) throws -> Int64 { try place(of: zone).tree }
+
+  func place(of zone: ZoneKey) throws -> (tree: Int64, root: NodeID) {
+    if let known = places[zone] { return known }
+    let place = try db.first("SELECT tree, root FROM zones WHERE id = $1", .int(zone.rawValue)) {
+      (tree: $0.int(0), root: try $0.id(1) as NodeID)
+    }
+    guard let place else { throw PostgresError.damaged }
+    places[zone] = place
+    return place
+  }
+
+  /// Returns the number that other tables have for a tree.
+  func treeKey(_ id: TreeID) throws -> Int64? {
+    if let known = treeKeys[id] { return known }
+    let key = try db.first("SELECT id FROM trees WHERE tree_id = $1", .id(id)) { $0.int(0) }
+    treeKeys[id] = key
+    return key
   }
 
   func lastReceivedMs() throws -> UInt64? {

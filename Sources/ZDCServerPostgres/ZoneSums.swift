@@ -32,7 +32,9 @@ extension PostgresTransaction {
     let all = sums.sorted { $0.key < $1.key }
     sums = [:]
     let zones = PostgresValue.ints(all.map(\.key))
-    db.enqueue("SELECT zone FROM sums WHERE zone = ANY($1) ORDER BY zone FOR NO KEY UPDATE", zones)
+    if all.count > 1 {
+      db.enqueue("SELECT zone FROM sums WHERE zone = ANY($1) ORDER BY zone FOR NO KEY UPDATE", zones)
+    }
     db.enqueue(
       """
       UPDATE sums s SET nodes = s.nodes + w.nodes, records = s.records + w.records,

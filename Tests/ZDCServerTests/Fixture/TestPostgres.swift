@@ -119,6 +119,17 @@ final class TestPostgres: Sendable {
   }
 
   /// Ends the connections to the database, then removes it.
+  /// Writes the plan of each statement that ends from now on, with the rows of its steps, into the log.
+  func logPlans(of url: String) throws {
+    guard let name = url.split(separator: "?").first?.split(separator: "/").last else { return }
+    let db = try PostgresConnection(self.url(of: "postgres"))
+    let settings = ["log_min_duration = 0", "log_analyze = on", "log_timing = off", "log_format = json"]
+    try db.run("ALTER DATABASE \(name) SET session_preload_libraries = 'auto_explain'")
+    for setting in settings { try db.run("ALTER DATABASE \(name) SET auto_explain.\(setting)") }
+  }
+
+  func log() throws -> String { try String(contentsOfFile: folder + "/log", encoding: .utf8) }
+
   func remove(_ url: String) throws {
     guard let name = url.split(separator: "?").first?.split(separator: "/").last else { return }
     try PostgresConnection(self.url(of: "postgres")).run("DROP DATABASE IF EXISTS \(name) WITH (FORCE)")
