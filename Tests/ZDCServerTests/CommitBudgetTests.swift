@@ -82,7 +82,7 @@ struct CommitBudgetTests {
     withExtendedLifetime(server) {}
   }
 
-  /// - Commits put, edit and delete 1,000 nodes with content
+  /// - Commits put, edit and delete 1,000 nodes with content; what they have replaced is collected
   /// => no statement compares nodes with each other in a join
   @Test func noStatementComparesEachNodeWithEachOther() async throws {
     let server = try TestPostgres.another()
@@ -99,9 +99,13 @@ struct CommitBudgetTests {
     let delete = try world.home.commit(
       nodes.map { .delete(node: $0, record: world.home.records[$0]?.hash ?? .zero, liveDescendants: 0) })
     try await world.apply(TestZone.body(delete))
+    let isMore = try await store.write([.upkeep]) {
+      try $0.collect(replacedBefore: .max, abandonedBefore: .max, limit: 10_000).isMore
+    }
+    #expect(!isMore)
     try await store.close()
     let log = try server.log()
-    #expect(log.contains("INSERT INTO records") && log.contains("DELETE FROM nodes"))
+    #expect(log.contains("INSERT INTO records") && log.contains("DELETE FROM nodes") && log.contains("DELETE FROM blobs"))
     let removed = log.matches(of: /Rows Removed by Join Filter": (\d+)/).compactMap { Int($0.1) }
     #expect(removed.allSatisfy { $0 <= nodes.count }, "\(removed)")
     withExtendedLifetime(server) {}
