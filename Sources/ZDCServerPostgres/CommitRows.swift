@@ -28,8 +28,9 @@ extension PostgresTransaction {
       PostgresQuery(
         """
         SELECT \(Self.userColumns) FROM users WHERE user_id = $1
-        UNION ALL SELECT \(Self.userColumns) FROM users
-        WHERE id IN (SELECT owner FROM trees WHERE tree_id = ANY($2)) AND user_id <> $1
+        UNION ALL SELECT \(Self.userColumns) FROM unnest($2::bytea[]) AS w(tree)
+        CROSS JOIN LATERAL (SELECT t.owner FROM trees t WHERE t.tree_id = w.tree LIMIT 1) t
+        JOIN users ON users.id = t.owner WHERE user_id <> $1
         """, [.id(user), .ids(zones.map(\.tree))]
       ) { row in
         let found = try self.userRow(row)
