@@ -101,20 +101,35 @@ struct NodePlace {
 // The zone of a node is that of the nearest root above it. No row stores it, so a split writes none for the nodes of its
 // branch.
 extension PostgresTransaction {
+  /// Walks up once from each parent, however many of the nodes it has.
   func zones(ofNodes ids: [NodeID], tree: Int64) throws -> [NodeID: NodePlace] {
     guard !ids.isEmpty else { return [:] }
-    let rows = try db.all(
+    var parents: [NodeID: NodeID] = [:]
+    var places: [NodeID: NodePlace] = [:]
+    _ = try db.all(
       """
-      WITH RECURSIVE up(start, node, parent) AS (
-        SELECT n.node, n.node, n.parent FROM unnest($2::bytea[]) AS w(node) CROSS JOIN LATERAL
-          (SELECT c.node, c.parent FROM nodes c WHERE c.tree = $1 AND c.node = w.node LIMIT 1) n
+      WITH RECURSIVE named(node, parent) AS (
+        SELECT n.node, CASE n.parent WHEN $3 THEN n.node ELSE n.parent END
+        FROM unnest($2::bytea[]) AS w(node) CROSS JOIN LATERAL
+          (SELECT c.node, c.parent FROM nodes c WHERE c.tree = $1 AND c.node = w.node LIMIT 1) n),
+      up(start, node, parent) AS (
+        SELECT n.node, n.node, n.parent FROM (SELECT DISTINCT parent FROM named) w CROSS JOIN LATERAL
+          (SELECT c.node, c.parent FROM nodes c WHERE c.tree = $1 AND c.node = w.parent LIMIT 1) n
         UNION ALL SELECT up.start, p.node, p.parent FROM up CROSS JOIN LATERAL
           (SELECT c.node, c.parent FROM nodes c WHERE c.tree = $1 AND c.node = up.parent LIMIT 1) p)
-      SELECT up.start, z.id, z.closed_ms FROM up JOIN zones z ON z.tree = $1 AND z.root = up.node
+      SELECT node, parent, NULL::int8, NULL::int8 FROM named
+      UNION ALL SELECT up.start, NULL, z.id, z.closed_ms FROM up JOIN zones z ON z.tree = $1 AND z.root = up.node
       WHERE up.parent = $3
       """, .int(tree), .ids(ids), .id(NodeID.zero)
-    ) { (try $0.id(0) as NodeID, NodePlace(zone: ZoneKey($0.int(1)), closedMs: $0.optionalUnsigned(2))) }
-    return Dictionary(rows, uniquingKeysWith: { first, _ in first })
+    ) { row in
+      let node: NodeID = try row.id(0)
+      if row.isNull(1) {
+        places[node] = NodePlace(zone: ZoneKey(row.int(2)), closedMs: row.optionalUnsigned(3))
+      } else {
+        parents[node] = try row.id(1)
+      }
+    }
+    return parents.compactMapValues { places[$0] }
   }
 
   /// Returns when the zone was closed; nil while it is open.

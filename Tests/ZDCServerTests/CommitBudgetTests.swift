@@ -105,9 +105,43 @@ struct CommitBudgetTests {
     #expect(!isMore)
     try await store.close()
     let log = try server.log()
-    #expect(log.contains("INSERT INTO records") && log.contains("DELETE FROM nodes") && log.contains("DELETE FROM blobs"))
+    for statement in ["INSERT INTO records", "DELETE FROM nodes", "DELETE FROM blobs"] {
+      #expect(log.contains(statement))
+    }
     let removed = log.matches(of: /Rows Removed by Join Filter": (\d+)/).compactMap { Int($0.1) }
     #expect(removed.allSatisfy { $0 <= nodes.count }, "\(removed)")
+    withExtendedLifetime(server) {}
+  }
+
+  /// - 1,000 nodes are in a folder that is 20 folders below the top; a device reads them with one page of the log
+  /// => no step of a plan reads the folders again for each node
+  @Test func theFoldersAboveNodesAreReadOnce() async throws {
+    let server = try TestPostgres.another()
+    let url = try server.newDatabase()
+    try server.logPlans(of: url)
+    let store = try PostgresStore(url: url, connections: 1)
+    var world = try await StoreSplitTests.World(store, branch: 1)
+    var folder = world.top
+    for _ in 0..<20 {
+      let below = world.home.record(.random(), parent: folder)
+      try await world.put([below])
+      folder = below.fields.node
+    }
+    let (seq, zone) = (world.home.seq, world.home.zone)
+    try await world.put((0..<1_000).map { [folder] _ in world.home.record(.random(), parent: folder) })
+    let records = try await store.read { reader in
+      var records = 0
+      try reader.commits(of: try #require(try reader.zone(zone)).key, after: seq, withRecords: true) { commit in
+        records += commit.records.count
+        return true
+      }
+      return records
+    }
+    #expect(records == 1_000)
+    try await store.close()
+    let steps = try server.log().matches(of: /"Actual Rows": (\d+),\s+"Actual Loops": (\d+)/)
+    let rows = steps.compactMap { step in Int(step.1).flatMap { rows in Int(step.2).map { rows * $0 } } }
+    #expect(rows.contains(1_000) && rows.allSatisfy { $0 <= 1_100 }, "\(rows.max() ?? 0)")
     withExtendedLifetime(server) {}
   }
 
