@@ -85,64 +85,67 @@ struct CommitBudgetTests {
   /// - Commits put, edit and delete 1,000 nodes with content; what they have replaced is collected
   /// => no statement compares nodes with each other in a join
   @Test func noStatementComparesEachNodeWithEachOther() async throws {
-    let server = try TestPostgres.another()
-    let url = try server.newDatabase()
-    try server.logPlans(of: url)
-    let store = try PostgresStore(url: url, connections: 1)
-    var world = try await StoreSplitTests.World(store, branch: 1)
     let nodes = (0..<1_000).map { _ in NodeID.random() }
-    for version in 1...2 as ClosedRange<UInt64> {
-      let contents = nodes.map { _ in TestZone.Content(453) }
-      let records = zip(nodes, contents).map { [world] in world.home.record($0, content: $1.field(version: version)) }
-      try await world.put(records, contents: contents)
+    let log = try await Self.plans { world, store in
+      for version in 1...2 as ClosedRange<UInt64> {
+        let contents = nodes.map { _ in TestZone.Content(453) }
+        let records = zip(nodes, contents).map { [world] in world.home.record($0, content: $1.field(version: version)) }
+        try await world.put(records, contents: contents)
+      }
+      let delete = try world.home.commit(
+        nodes.map { [world] in .delete(node: $0, record: world.home.records[$0]?.hash ?? .zero, liveDescendants: 0) })
+      try await world.apply(TestZone.body(delete))
+      let isMore = try await store.write([.upkeep]) {
+        try $0.collect(replacedBefore: .max, abandonedBefore: .max, limit: 10_000).isMore
+      }
+      #expect(!isMore)
     }
-    let delete = try world.home.commit(
-      nodes.map { .delete(node: $0, record: world.home.records[$0]?.hash ?? .zero, liveDescendants: 0) })
-    try await world.apply(TestZone.body(delete))
-    let isMore = try await store.write([.upkeep]) {
-      try $0.collect(replacedBefore: .max, abandonedBefore: .max, limit: 10_000).isMore
-    }
-    #expect(!isMore)
-    try await store.close()
-    let log = try server.log()
     for statement in ["INSERT INTO records", "DELETE FROM nodes", "DELETE FROM blobs"] {
       #expect(log.contains(statement))
     }
     let removed = log.matches(of: /Rows Removed by Join Filter": (\d+)/).compactMap { Int($0.1) }
     #expect(removed.allSatisfy { $0 <= nodes.count }, "\(removed)")
-    withExtendedLifetime(server) {}
   }
 
   /// - 1,000 nodes are in a folder that is 20 folders below the top; a device reads them with one page of the log
   /// => no step of a plan reads the folders again for each node
   @Test func theFoldersAboveNodesAreReadOnce() async throws {
+    let log = try await Self.plans { world, store in
+      var folder = world.top
+      for _ in 0..<20 {
+        let below = world.home.record(.random(), parent: folder)
+        try await world.put([below])
+        folder = below.fields.node
+      }
+      let (seq, zone) = (world.home.seq, world.home.zone)
+      try await world.put((0..<1_000).map { [world, folder] _ in world.home.record(.random(), parent: folder) })
+      let records = try await store.read { reader in
+        var records = 0
+        try reader.commits(of: try #require(try reader.zone(zone)).key, after: seq, withRecords: true) { commit in
+          records += commit.records.count
+          return true
+        }
+        return records
+      }
+      #expect(records == 1_000)
+    }
+    let steps = log.matches(of: /"Actual Rows": (\d+),\s+"Actual Loops": (\d+)/)
+    let rows = steps.compactMap { step in Int(step.1).flatMap { rows in Int(step.2).map { rows * $0 } } }
+    #expect(rows.contains(1_000) && rows.allSatisfy { $0 <= 1_100 }, "\(rows.max() ?? 0)")
+  }
+
+  /// Returns the plans of all statements that `body` causes, from PostgreSQL's log.
+  private static func plans(
+    _ body: (inout StoreSplitTests.World, PostgresStore) async throws -> Void
+  ) async throws -> String {
     let server = try TestPostgres.another()
     let url = try server.newDatabase()
     try server.logPlans(of: url)
     let store = try PostgresStore(url: url, connections: 1)
     var world = try await StoreSplitTests.World(store, branch: 1)
-    var folder = world.top
-    for _ in 0..<20 {
-      let below = world.home.record(.random(), parent: folder)
-      try await world.put([below])
-      folder = below.fields.node
-    }
-    let (seq, zone) = (world.home.seq, world.home.zone)
-    try await world.put((0..<1_000).map { [folder] _ in world.home.record(.random(), parent: folder) })
-    let records = try await store.read { reader in
-      var records = 0
-      try reader.commits(of: try #require(try reader.zone(zone)).key, after: seq, withRecords: true) { commit in
-        records += commit.records.count
-        return true
-      }
-      return records
-    }
-    #expect(records == 1_000)
+    try await body(&world, store)
     try await store.close()
-    let steps = try server.log().matches(of: /"Actual Rows": (\d+),\s+"Actual Loops": (\d+)/)
-    let rows = steps.compactMap { step in Int(step.1).flatMap { rows in Int(step.2).map { rows * $0 } } }
-    #expect(rows.contains(1_000) && rows.allSatisfy { $0 <= 1_100 }, "\(rows.max() ?? 0)")
-    withExtendedLifetime(server) {}
+    return try server.log()
   }
 
   private static func logBytes(_ db: PostgresConnection) throws -> Int64 {
