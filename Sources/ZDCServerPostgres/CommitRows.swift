@@ -31,7 +31,7 @@ extension PostgresTransaction {
         UNION ALL SELECT \(Self.userColumns) FROM unnest($2::bytea[]) AS w(tree)
         CROSS JOIN LATERAL (SELECT t.owner FROM trees t WHERE t.tree_id = w.tree LIMIT 1) t
         JOIN users ON users.id = t.owner WHERE user_id <> $1
-        """, [.id(user), .ids(zones.map(\.tree))]
+        """, [.id(user), .ids(Array(Set(zones.map(\.tree))))]
       ) { row in
         let found = try self.userRow(row)
         rows.users[found.id] = found

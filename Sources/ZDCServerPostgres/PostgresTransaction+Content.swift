@@ -68,6 +68,7 @@ extension PostgresTransaction {
     ) { read(try self.blobRow($0)) }
   }
 
+  /// Returns small content and files of live nodes with the zones that these are in now: a split writes none of their rows.
   private func inTheirZones(_ rows: [BlobRow], tree: Int64) throws -> [BlobRow] {
     let places = try zones(ofNodes: rows.map(\.node), tree: tree)
     return rows.map { row in

@@ -33,9 +33,8 @@ extension PostgresTransaction {
     places[key] = (row.int(8), zone.root)
     treeKeys[zone.tree] = row.int(8)
     return ZoneRow(
-      key: key, zone: zone, seq: row.unsigned(3),
-      head: try row.id(4), acl: row.bytes(5), retiredBelow: try RetiredKeys.decoded(row.bytes(6)),
-      closedMs: row.optionalUnsigned(7))
+      key: key, zone: zone, seq: row.unsigned(3), head: try row.id(4), acl: row.bytes(5),
+      retiredBelow: try RetiredKeys.decoded(row.bytes(6)), closedMs: row.optionalUnsigned(7))
   }
 
   func zoneStatus(_ row: PostgresRow) throws -> ZoneStatus {
@@ -83,6 +82,7 @@ extension PostgresTransaction {
   /// Returns the number of the zone's tree, which its nodes are stored under.
   func tree(of zone: ZoneKey) throws -> Int64 { try place(of: zone).tree }
 
+  /// Returns the number of the zone's tree, and the zone's root.
   func place(of zone: ZoneKey) throws -> (tree: Int64, root: NodeID) {
     if let known = places[zone] { return known }
     let place = try db.first("SELECT tree, root FROM zones WHERE id = $1", .int(zone.rawValue)) {

@@ -10,8 +10,9 @@ final class PostgresTransaction: MetadataTransaction {
   var sums: [Int64: ZoneSums] = [:]
   /// Where small content of live nodes has gone that this transaction replaced, by its number in the contract.
   var movedContents: [Int64: Int64] = [:]
-  /// Where the zones are that were asked for. A zone's tree and root never change.
+  /// The trees and roots of the zones that were asked for. A zone's tree and root never change.
   var places: [ZoneKey: (tree: Int64, root: NodeID)] = [:]
+  /// The numbers of these trees.
   var treeKeys: [TreeID: Int64] = [:]
   /// What was read for the commits that are decided.
   var known = CommitRows()

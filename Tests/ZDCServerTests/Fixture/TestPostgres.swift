@@ -118,10 +118,9 @@ final class TestPostgres: Sendable {
     return url(of: "zdc\(number)")
   }
 
-  /// Ends the connections to the database, then removes it.
-  /// Writes the plan of each statement that ends from now on, with the rows of its steps, into the log.
+  /// From the next connection to the database on, the log has the plan of each statement, with the rows of its steps.
   func logPlans(of url: String) throws {
-    guard let name = url.split(separator: "?").first?.split(separator: "/").last else { return }
+    guard let name = Self.name(of: url) else { return }
     let db = try PostgresConnection(self.url(of: "postgres"))
     let settings = ["log_min_duration = 0", "log_analyze = on", "log_timing = off", "log_format = json"]
     try db.run("ALTER DATABASE \(name) SET session_preload_libraries = 'auto_explain'")
@@ -130,8 +129,11 @@ final class TestPostgres: Sendable {
 
   func log() throws -> String { try String(contentsOfFile: folder + "/log", encoding: .utf8) }
 
+  /// Ends the connections to the database, then removes it.
   func remove(_ url: String) throws {
-    guard let name = url.split(separator: "?").first?.split(separator: "/").last else { return }
+    guard let name = Self.name(of: url) else { return }
     try PostgresConnection(self.url(of: "postgres")).run("DROP DATABASE IF EXISTS \(name) WITH (FORCE)")
   }
+
+  private static func name(of url: String) -> Substring? { url.split(separator: "?").first?.split(separator: "/").last }
 }
