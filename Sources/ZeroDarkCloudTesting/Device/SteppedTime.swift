@@ -30,10 +30,9 @@ package final class SteppedTime: Sendable {
 
   /// Suspends until `count` pauses have been requested, not counting pauses of `length`.
   package func waitForPauses(_ count: Int, besides length: Duration) async {
-    while pauses.count(where: { $0 != length }) < count, !Task.isCancelled {
-      let known = pauses.count
-      await listeners.wait(for: ()) { pauses.count > known }
-    }
+    let isMet: @Sendable () -> Bool = { self.pauses.count(where: { $0 != length }) >= count }
+    // The wait must end on the same condition as the loop: a pause that is requested between the two would be missed.
+    while !isMet(), !Task.isCancelled { await listeners.wait(for: (), unless: isMet) }
   }
 
   /// Waits until `count` tasks sleep, and wakes the one with the earliest deadline.
