@@ -8,7 +8,8 @@ package final class Locked<Value: Sendable>: Sendable {
     mutex = Mutex(value)
   }
 
-  @inlinable package func withLock<Result: Sendable>(_ body: (inout Value) throws -> Result) rethrows -> Result {
+  @inlinable @inline(__always)
+  package func withLock<Result: Sendable>(_ body: (inout Value) throws -> Result) rethrows -> Result {
     try mutex.withLock { value in try body(&value) }
   }
 }

@@ -60,12 +60,11 @@ package final class CloudState: TransactionCache {
     let tree = Tree(localUserID: localUserID, treeID: treeID)
     if let known = localUsers[tree] { return known }
     guard let userID = UserID(text: localUserID) else { return nil }
-    let statement = try transaction.database.cachedStatement(
-      sql: """
-        SELECT u.id FROM zdc_local_user u WHERE u.userID = ? AND u.state = 1
-        AND EXISTS (SELECT 1 FROM zdc_zone z WHERE z.localUser = u.id AND z.appTreeID = ?)
-        """)
-    let id = try Int64.fetchOne(statement, arguments: [userID.data, treeID])
+    let query = """
+      SELECT u.id FROM zdc_local_user u WHERE u.userID = ? AND u.state = 1
+      AND EXISTS (SELECT 1 FROM zdc_zone z WHERE z.localUser = u.id AND z.appTreeID = ?)
+      """
+    let id: Int64? = try transaction.database.firstRow(query, [userID.data, treeID]) { $0[0] }
     localUsers[tree] = id
     return id
   }
@@ -90,9 +89,11 @@ package final class CloudState: TransactionCache {
   package func forget(zone id: Int64) { zoneFacts[id] = nil }
 
   private func userID(ofLocalUser id: Int64) throws -> UserID {
-    let statement = try transaction.database.cachedStatement(sql: "SELECT userID FROM zdc_local_user WHERE id = ?")
-    guard let row = try Row.fetchOne(statement, arguments: [id]) else { throw ZDCError(.corruptDatabase) }
-    return try UserID(row, 0)
+    let query = "SELECT userID FROM zdc_local_user WHERE id = ?"
+    guard let user = try transaction.database.firstRow(query, [id], { try UserID($0, 0) }) else {
+      throw ZDCError(.corruptDatabase)
+    }
+    return user
   }
 
   /// Asks the app for the content of a message to these users.

@@ -7,8 +7,7 @@ package struct DownloadMarkStore {
   private static let data = 8
 
   package func components(node: Int64) throws -> Int {
-    let statement = try db.cachedStatement(sql: "SELECT components FROM zdc_needs_download WHERE node = ?")
-    return try Int.fetchOne(statement, arguments: [node]) ?? 0
+    try db.firstRow("SELECT components FROM zdc_needs_download WHERE node = ?", [node]) { $0[0] } ?? 0
   }
 
   /// Replaces the marks of a node. Marking its data, which was not marked before, is a new request.

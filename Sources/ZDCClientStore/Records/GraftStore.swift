@@ -38,8 +38,7 @@ package struct GraftStore {
   /// Whether the user leaves the zone: it has no nodes any more, and is followed until the log says that they left, or
   /// the server has ended the membership in a zone whose owner has closed their account.
   package func isLeft(zone: Int64) throws -> Bool {
-    let statement = try transaction.database.cachedStatement(sql: "SELECT 1 FROM zdc_left_zone WHERE zone = ?")
-    return try Int.fetchOne(statement, arguments: [zone]) != nil
+    try transaction.database.hasRow("SELECT 1 FROM zdc_left_zone WHERE zone = ?", [zone])
   }
 
   /// Returns grafted zones that were never pulled.

@@ -264,9 +264,8 @@ package struct LogNodeStore: ZoneState {
   }
 
   package func pendingCount() throws -> Int {
-    let statement = try db.cachedStatement(
-      sql: "SELECT COUNT(*) FROM zdc_leaf INDEXED BY zdc_leaf_pending WHERE zone = ? AND pending = 1")
-    return try Int.fetchOne(statement, arguments: [zone]) ?? 0
+    let query = "SELECT COUNT(*) FROM zdc_leaf INDEXED BY zdc_leaf_pending WHERE zone = ? AND pending = 1"
+    return try db.firstRow(query, [zone]) { $0[0] } ?? 0
   }
 
   /// Whether a record of the branch is still to be fetched.

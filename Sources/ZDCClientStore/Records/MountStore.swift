@@ -12,7 +12,7 @@ package final class MountStore: TransactionCache {
   private var known: Known?
 
   private struct Known {
-    var changeCount: Int
+    var mountChangeCount: Int
     var zones: [Int64: Int64] = [:]
     var pointers: [Int64: Int64] = [:]
     var circular: [Int64: Int64] = [:]
@@ -32,8 +32,8 @@ package final class MountStore: TransactionCache {
 
   // A pointer that is deleted takes its row here along, so the rows are as good as those of the nodes.
   private func rows() throws -> Known {
-    if let known, known.changeCount == nodes.changeCount { return known }
-    var rows = Known(changeCount: nodes.changeCount)
+    if let known, known.mountChangeCount == nodes.mountChangeCount { return known }
+    var rows = Known(mountChangeCount: nodes.mountChangeCount)
     try db.forEachRow(Self.query, []) { row in
       let (zone, pointer): (Int64, Int64) = (row[0], row[1])
       if row[2] as Int == 1 {

@@ -47,9 +47,7 @@ package final class MoveStore: TransactionCache {
   package var isEmpty: Bool {
     get throws {
       if let isKnownEmpty { return isKnownEmpty }
-      let statement = try db.cachedStatement(
-        sql: "SELECT NOT EXISTS (SELECT 1 FROM zdc_crossing) AND NOT EXISTS (SELECT 1 FROM zdc_moved)")
-      let isEmpty = try Bool.fetchOne(statement) ?? true
+      let isEmpty = try !db.hasRow("SELECT 1 FROM zdc_crossing UNION ALL SELECT 1 FROM zdc_moved", [])
       isKnownEmpty = isEmpty
       return isEmpty
     }

@@ -1,5 +1,6 @@
 package import ZDCCrypto
 package import ZDCProtocol
+package import ZDCSupport
 
 /// A node as this device has it: place and name as the app sees them, and the newest version in the cloud that is
 /// known.
@@ -31,7 +32,7 @@ package struct NodeRow: Sendable {
   /// Why the newest version in the cloud could not be opened (class 2 of PROTOCOL 3.7); the last good one is shown.
   package var quarantine: String?
   /// Fields of the record's private part that this client does not use. Every next version keeps them.
-  package var unused: RecordPrivate?
+  @Boxed package var unused: RecordPrivate?
 
   package init(
     id: Int64 = 0, uuid: String, zone: Int64, nodeID: NodeID, parent: Int64? = nil, depth: Int, nameTag: NameTag,

@@ -40,7 +40,14 @@ extension NodeStore {
     """
 
   package func fetch(_ condition: String, _ arguments: StatementArguments) throws -> NodeRow? {
-    try db.firstRow("\(Self.select) \(condition)", arguments, decode)
+    try db.firstRow("\(Self.select) \(condition)", arguments, decodeCached)
+  }
+
+  /// Like ``fetchAll(_:_:)``, for a few rows that are likely to be read more than once.
+  func fetchFew(_ condition: String, _ arguments: StatementArguments) throws -> [NodeRow] {
+    var rows: [NodeRow] = []
+    try db.forEachRow("\(Self.select) \(condition)", arguments) { rows.append(try decodeCached($0)) }
+    return rows
   }
 
   package func fetchAll(_ condition: String, _ arguments: StatementArguments) throws -> [NodeRow] {
@@ -75,7 +82,16 @@ extension NodeStore {
 
   package func decode(_ row: RawRow) throws -> NodeRow {
     let uuid: String = row[1]
-    let secrets = try open(try row.requiredBytes(7), uuid: uuid)
+    return try decode(row, uuid, try open(try row.requiredBytes(7), uuid: uuid))
+  }
+
+  /// Decodes a row whose sealed value is likely to have been opened before.
+  private func decodeCached(_ row: RawRow) throws -> NodeRow {
+    let (uuid, sealed): (String, [UInt8]) = (row[1], try row.requiredBytes(7))
+    return try decode(row, uuid, try opened.value(of: uuid, stored: sealed) { try open(sealed, uuid: uuid) })
+  }
+
+  private func decode(_ row: RawRow, _ uuid: String, _ secrets: Secrets) throws -> NodeRow {
     var node = NodeRow(
       id: row[0], uuid: uuid, zone: row[2], nodeID: try NodeID(row, 3), parent: row[4], depth: row[5],
       nameTag: try NameTag(row, 6), name: secrets.name, key: secrets.key, keyGen: UInt32(row[8] as Int64),
@@ -108,13 +124,13 @@ extension NodeStore {
 
   // MARK: The sealed value
 
-  private struct Secrets {
+  struct Secrets: Sendable {
     var name: [UInt8]
     var key: NodeKey
     var createdMs: UInt64
     var content: ContentSecrets?
     var cloudName: [UInt8]
-    var unused: RecordPrivate?
+    @Boxed var unused: RecordPrivate?
     var firstKey: NodeKey?
   }
 

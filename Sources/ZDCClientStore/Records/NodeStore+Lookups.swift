@@ -4,7 +4,7 @@ package import ZDCProtocol
 // Questions that the cloud layer asks about nodes.
 
 extension NodeStore {
-  func hasChild(of parent: Int64, tag: NameTag, except id: Int64 = 0) throws -> Bool {
+  package func hasChild(of parent: Int64, tag: NameTag, except id: Int64 = 0) throws -> Bool {
     let statement = try db.cachedStatement(
       sql: "SELECT EXISTS (SELECT 1 FROM zdc_node WHERE parent = ? AND nameTag = ? AND id <> ?)")
     return try Bool.fetchOne(statement, arguments: [parent, tag.data, id]) ?? false

@@ -11,6 +11,8 @@ internal import ZDCSupport
 package final class NodeStore: TransactionCache {
   package let db: Database
   package let sealer: TableSealer
+  /// The opened values of nodes that were read one by one, by the nodes' UUIDs. Kept while the database is open.
+  let opened: RowCache<String, Secrets>
   private var parentKeys: [Int64: ParentKeys] = [:]
   /// The keys of local name tags, for parents that have got a new key.
   private var firstKeys: [Int64: ParentKeys] = [:]
@@ -20,10 +22,13 @@ package final class NodeStore: TransactionCache {
   private var parentNumbers: [NodeID: Int64] = [:]
   /// The number of changes and removals of rows. Caches of rows are valid as long as it stays the same.
   private(set) var changeCount = 0
+  /// The number of changes of where zones are shown, and of removals, which may change that too.
+  private(set) var mountChangeCount = 0
 
-  package init(db: Database, sealer: ValueSealer) {
+  init(db: Database, context: DatabaseContext) {
     self.db = db
-    self.sealer = sealer.table("zdc_node")
+    sealer = context.sealer.table("zdc_node")
+    opened = context.attachments.value { RowCache(limit: 1_000) }
   }
 
   // MARK: Reading
@@ -65,7 +70,7 @@ package final class NodeStore: TransactionCache {
 
   /// The children with that tag: one, unless the cloud's order of changes has not been followed to its end.
   package func children(of parent: Int64, tag: NameTag) throws -> [NodeRow] {
-    try fetchAll("WHERE parent = ? AND nameTag = ? ORDER BY id", [parent, tag.data])
+    try fetchFew("WHERE parent = ? AND nameTag = ? ORDER BY id", [parent, tag.data])
   }
 
   /// The child with that name, which need not be folded; nil also for what cannot be a name.
@@ -240,17 +245,20 @@ package final class NodeStore: TransactionCache {
   }
 
   /// Call after the place at which a zone is shown has changed: caches of paths are not valid any more.
-  func mountsChanged() { changeCount += 1 }
+  func mountsChanged() {
+    changeCount += 1
+    mountChangeCount += 1
+  }
 
   package func invalidate() {
     (parentKeys, firstKeys, olderKeys, parents, parentNumbers) = ([:], [:], [:], [:], [:])
-    changeCount += 1
+    mountsChanged()
   }
 
   /// Deletes the node and all below it; links, tags, marks and operations of theirs go by cascade.
   package func deleteSubtree(of id: Int64) throws {
     let statement = try db.cachedStatement(sql: "DELETE FROM zdc_node WHERE id = ?")
-    changeCount += 1
+    mountsChanged()
     // Deep first: a parent may not go before its children.
     for row in try subtreeIDs(of: id).reversed() {
       try statement.execute(arguments: [row])

@@ -97,12 +97,10 @@ package final class OperationStore: TransactionCache {
   }
 
   package func isEmpty(localUser: Int64) throws -> Bool {
-    let statement = try db.cachedStatement(
-      sql: """
-        SELECT NOT EXISTS (
-          SELECT 1 FROM zdc_zone z WHERE z.localUser = ? AND EXISTS (SELECT 1 FROM zdc_operation WHERE zone = z.id))
-        """)
-    return try Bool.fetchOne(statement, arguments: [localUser]) ?? false
+    let query = """
+      SELECT 1 FROM zdc_zone z WHERE z.localUser = ? AND EXISTS (SELECT 1 FROM zdc_operation WHERE zone = z.id)
+      """
+    return try !db.hasRow(query, [localUser])
   }
 
   /// The operations that this one waits for and that are still in the queue.

@@ -14,9 +14,9 @@ package enum PushPause: UInt8 {
 extension ZDCReadTransaction {
   /// nil while pushes are not paused.
   package func pushPause(localUser: Int64) throws -> PushPause? {
-    let statement = try database.cachedStatement(sql: "SELECT value FROM zdc_meta WHERE key = ?")
-    let value = try Row.fetchOne(statement, arguments: [PushPause.key(localUser)])?.bytes(0)?.first
-    return value.flatMap { PushPause(rawValue: $0) }
+    try database.firstRow("SELECT value FROM zdc_meta WHERE key = ?", [PushPause.key(localUser)]) { row in
+      row.bytes(0)?.first.flatMap { PushPause(rawValue: $0) }
+    } ?? nil
   }
 }
 

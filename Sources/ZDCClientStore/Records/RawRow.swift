@@ -54,19 +54,54 @@ extension RawRow: ColumnReading {
   }
 }
 
+// A transaction runs some tens of these for one change, so they call SQLite themselves: GRDB prepares, caches and binds the
+// statement, but its cursors take as long again as the statement.
 extension Database {
   /// Calls `body` for each row of a query.
   package func forEachRow(_ sql: String, _ arguments: StatementArguments, _ body: (RawRow) throws -> Void) throws {
-    let cursor = try RawRow.fetchCursor(cachedStatement(sql: sql), arguments: arguments)
-    while let row = try cursor.next() { try body(row) }
+    try eachRow(sql, arguments) { row in
+      try body(row)
+      return true
+    }
   }
 
   /// Returns the result of `read` for the first row; nil without one.
   package func firstRow<Result>(
     _ sql: String, _ arguments: StatementArguments, _ read: (RawRow) throws -> Result
   ) throws -> Result? {
-    let cursor = try RawRow.fetchCursor(cachedStatement(sql: sql), arguments: arguments)
-    // The row ends with its cursor.
-    return try withExtendedLifetime(cursor) { try cursor.next().map(read) }
+    var result: Result?
+    try eachRow(sql, arguments) { row in
+      result = try read(row)
+      return false
+    }
+    return result
+  }
+
+  /// Returns whether a query has a row.
+  package func hasRow(_ sql: String, _ arguments: StatementArguments) throws -> Bool {
+    try firstRow(sql, arguments) { _ in true } ?? false
+  }
+
+  /// Steps through the rows until there are no more or `body` returns false.
+  private func eachRow(_ sql: String, _ arguments: StatementArguments, _ body: (RawRow) throws -> Bool) throws {
+    let statement = try cachedStatement(sql: sql)
+    // For observations of what the app reads.
+    try registerAccess(to: statement.databaseRegion)
+    statement.setUncheckedArguments(arguments)
+    let handle = statement.sqliteStatement
+    defer { withExtendedLifetime(statement) { _ = sqlite3_reset(handle) } }
+    while true {
+      let code = sqlite3_step(handle)
+      if code == SQLITE_DONE { return }
+      guard code == SQLITE_ROW else { throw failure(code) }
+      guard try body(RawRow(sqliteStatement: handle, index: 0)) else { return }
+    }
+  }
+
+  private func failure(_ code: Int32) -> any Error {
+    // GRDB interrupts the statements of a task that was cancelled.
+    if code & 0xff == SQLITE_INTERRUPT, Task.isCancelled { return CancellationError() }
+    let message = String(cString: sqlite3_errmsg(sqliteConnection))
+    return DatabaseError(resultCode: ResultCode(rawValue: code), message: message)
   }
 }

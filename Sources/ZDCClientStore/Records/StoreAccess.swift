@@ -4,7 +4,7 @@ package import ZDCProtocol
 // One store of a kind for the whole transaction.
 
 extension ZDCReadTransaction {
-  package var nodes: NodeStore { cached { NodeStore(db: database, sealer: context.sealer) } }
+  package var nodes: NodeStore { cached { NodeStore(db: database, context: context) } }
   package var operations: OperationStore { cached { OperationStore(db: database, sealer: context.sealer) } }
   package var users: UserStore { UserStore(db: database) }
   package var localUsers: LocalUserStore { LocalUserStore(db: database, sealer: context.sealer) }

@@ -45,8 +45,7 @@ package final class UnreadableStore: TransactionCache {
 
   package func isEmpty(zone: Int64) throws -> Bool {
     if let known = knownEmpty[zone] { return known }
-    let statement = try db.cachedStatement(sql: "SELECT 1 FROM zdc_unreadable WHERE zone = ? LIMIT 1")
-    let isEmpty = try Int.fetchOne(statement, arguments: [zone]) == nil
+    let isEmpty = try !db.hasRow("SELECT 1 FROM zdc_unreadable WHERE zone = ?", [zone])
     knownEmpty[zone] = isEmpty
     return isEmpty
   }

@@ -337,12 +337,24 @@ package struct ChangeApplier {
       .filter { $0.kind == .move && $0.zone == row.zone }
     if change.moved || localMoves.isEmpty {
       try transaction.operations.drop(localMoves, of: row)
-      try moveToCloudPlace(&row, opened, parent: parent)
+      if try isInCloudPlace(row, opened, parent: parent) {
+        try nodes.updateCloud(row)
+      } else {
+        try moveToCloudPlace(&row, opened, parent: parent)
+      }
       if !localMoves.isEmpty { try places.recordDroppedMove(row, wanted: oldPath, writer: opened.record.fields.writer) }
     } else {
       try nodes.update(row)
     }
     announced += try places.announce(change, row, oldPath: oldPath)
+  }
+
+  /// Whether a node that is no pointer has the name and the place of its record already, and shares the name with no other.
+  private func isInCloudPlace(_ row: NodeRow, _ opened: OpenedRecord, parent: NodeRow) throws -> Bool {
+    guard row.parent == parent.id, row.name == opened.secrets.name, row.pointer == nil,
+      row.nameTag == (try localTag(opened, below: parent))
+    else { return false }
+    return try !nodes.hasChild(of: parent.id, tag: row.nameTag, except: row.id)
   }
 
   mutating func moveToCloudPlace(_ row: inout NodeRow, _ opened: OpenedRecord, parent: NodeRow) throws {

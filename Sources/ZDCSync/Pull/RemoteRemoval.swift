@@ -332,9 +332,8 @@ struct RemoteRemoval {
     var row = row
     // Otherwise devices refuse a message under another ID than its own.
     if row.unused?.received != nil, row.unused?.movedFrom == nil {
-      row.unused?.movedFrom = try transaction.zones.zone(id: row.zone).map {
-        MovedNode(tree: $0.zone.tree, node: row.nodeID)
-      }
+      let origin = try transaction.zones.zone(id: row.zone).map { MovedNode(tree: $0.zone.tree, node: row.nodeID) }
+      row.unused?.movedFrom = origin
     }
     row.nodeID = .random()
     row.cloud = nil

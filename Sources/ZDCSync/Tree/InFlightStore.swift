@@ -23,15 +23,14 @@ package struct InFlightStore {
   }
 
   package func request(zone: Int64) throws -> Request? {
-    let statement = try db.cachedStatement(sql: "SELECT commitHash, request FROM zdc_in_flight WHERE zone = ?")
-    return try Row.fetchOne(statement, arguments: [zone]).map {
-      Request(commitHash: try CommitHash($0, 0), body: try $0.requiredBytes(1), uploads: try uploads(zone: zone))
+    let stored = try db.firstRow("SELECT commitHash, request FROM zdc_in_flight WHERE zone = ?", [zone]) { row in
+      (commit: try CommitHash(row, 0), body: try row.requiredBytes(1))
     }
+    return try stored.map { Request(commitHash: $0.commit, body: $0.body, uploads: try uploads(zone: zone)) }
   }
 
   package func commitHash(zone: Int64) throws -> CommitHash? {
-    let statement = try db.cachedStatement(sql: "SELECT commitHash FROM zdc_in_flight WHERE zone = ?")
-    return try Row.fetchOne(statement, arguments: [zone]).map { try CommitHash($0, 0) }
+    try db.firstRow("SELECT commitHash FROM zdc_in_flight WHERE zone = ?", [zone]) { try CommitHash($0, 0) }
   }
 
   /// Returns the requests of all local users, by zone.
