@@ -28,7 +28,7 @@ package final class NodeStore: TransactionCache {
   init(db: Database, context: DatabaseContext) {
     self.db = db
     sealer = context.sealer.table("zdc_node")
-    opened = context.attachments.value { RowCache(limit: 1_000) }
+    opened = context.attachments.value { RowCache(limit: 4_000) }
   }
 
   // MARK: Reading
