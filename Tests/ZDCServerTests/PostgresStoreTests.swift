@@ -377,24 +377,25 @@ extension PostgresStoreTests {
     return connection
   }
 
-  /// Commits to each zone until a commit fails; returns the number of acknowledged commits of each. The commits of a writer
-  /// that waits for a connection while the database is away do not fail: it stops once the database has crashed.
+  /// Commits to each zone until the database is not available; returns the number of acknowledged commits of each. The
+  /// commits of a writer that waits for a connection in the meantime do not fail: it stops once the database has crashed.
   private static func commit(
     to zones: some Collection<TestZone> & Sendable, of account: TestAccount, in store: PostgresStore,
     until hasCrashed: @escaping @Sendable () -> Bool
   ) async throws -> [UInt64] {
-    await withTaskGroup(of: (Int, UInt64).self) { group in
+    try await withThrowingTaskGroup(of: (Int, UInt64).self) { group in
       for (index, zone) in zones.enumerated() {
         group.addTask {
           var count: UInt64 = 0
-          while let status = try? await commit(to: zone, of: account, in: store) {
-            count = status.seq
-            if hasCrashed() || Task.isCancelled { break }
+          while !hasCrashed(), !Task.isCancelled {
+            do { count = try await commit(to: zone, of: account, in: store).seq } catch let error as ServerError
+              where error.retryable
+            { break }
           }
           return (index, count)
         }
       }
-      return await group.reduce(into: Array(repeating: 0, count: zones.count)) { $0[$1.0] = $1.1 }
+      return try await group.reduce(into: Array(repeating: 0, count: zones.count)) { $0[$1.0] = $1.1 }
     }
   }
 
