@@ -12,8 +12,11 @@ extension ServerAPI {
 
   /// Uploads one part, identified by its hash. The same part may be sent again; a different one under the same index is
   /// refused.
-  package func putPart(_ blob: BlobID, index: Int, bytes: [UInt8], hash: [UInt8]) async throws {
-    let request = Self.partRequest(blob, index: index, body: .bytes(bytes), hash: hash)
+  package func putPart(
+    _ blob: BlobID, index: Int, bytes: [UInt8], hash: [UInt8], taken: @escaping @Sendable () -> Void = {}
+  ) async throws {
+    var request = Self.partRequest(blob, index: index, body: .bytes(bytes), hash: hash)
+    request.bodyTaken = taken
     _ = try await answer(to: request, limit: Limits.jsonBytes)
   }
 

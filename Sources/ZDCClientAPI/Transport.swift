@@ -50,6 +50,9 @@ package struct TransportRequest: Sendable {
   package var body: Body
   /// How long the answer's head may take, from the start of the request.
   package var timeout: Duration
+  /// Called when the connection has taken the last byte of a large body in memory, long before the answer. A transport
+  /// that does not know when that is does not call it.
+  package var bodyTaken: @Sendable () -> Void = {}
 
   /// Creates a request.
   ///

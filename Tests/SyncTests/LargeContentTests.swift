@@ -101,6 +101,46 @@ struct LargeContentTests {
     }
   }
 
+  /// The answer to the first part waits until the second part is on its way.
+  @Test func aPartIsSent_whileTheServerStoresTheOneBefore() async throws {
+    try await TestWorld.run { world in
+      world.skipsComparison()
+      let job = try await Job(try await world.device("A"))
+      let network = job.device.network
+      let sentMeanwhile = Mutex(0)
+      let fault = Fault.after {
+        for _ in 0..<4_000 where network.count(Self.part.0, Self.part.1) < 2 {
+          try await Task.sleep(for: .milliseconds(5))
+        }
+        sentMeanwhile.withLock { $0 = network.count(Self.part.0, Self.part.1) - 1 }
+      }
+      network.fail(fault, Self.part.0, Self.part.1)
+      try await job.device.sync()
+      #expect(sentMeanwhile.withLock { $0 } > 0)
+      #expect(job.parts == 4)
+      try await job.arrives(on: try await world.device("B"))
+    }
+  }
+
+  /// While the connection takes nothing of the first part, no other part is sent beside it.
+  @Test func aPartIsSent_onlyOnceTheOneBeforeIsOnItsWay() async throws {
+    try await TestWorld.run { world in
+      world.skipsComparison()
+      let job = try await Job(try await world.device("A"))
+      let network = job.device.network
+      let besideTheFirst = Mutex(0)
+      let fault = Fault.before {
+        try await Task.sleep(for: .milliseconds(500))
+        besideTheFirst.withLock { $0 = network.count(Self.part.0, Self.part.1) - 1 }
+      }
+      network.fail(fault, Self.part.0, Self.part.1)
+      try await job.device.sync()
+      #expect(besideTheFirst.withLock { $0 } == 0)
+      #expect(job.parts == 4)
+      try await job.arrives(on: try await world.device("B"))
+    }
+  }
+
   /// Two parts arrive, then the network fails, then the process ends.
   @Test func relaunchedDevice_sendsOnlyWhatTheServerDoesNotHave() async throws {
     try await TestWorld.run { world in

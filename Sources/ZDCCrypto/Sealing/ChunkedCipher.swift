@@ -37,10 +37,7 @@ struct ChunkedCipher: Sendable {
 
   /// Appends the plaintext of sealed chunk `index`. Appends nothing if its tag does not match.
   func open(_ chunk: UnsafeRawBufferPointer, index: UInt64, into output: inout [UInt8]) throws(CryptoFailure) {
-    var combined = Data(capacity: AuthenticatedCipher.nonceBytes + chunk.count)
-    combined.append(contentsOf: nonce(index))
-    if let start = chunk.baseAddress { combined.append(start.assumingMemoryBound(to: UInt8.self), count: chunk.count) }
-    let plaintext = try AuthenticatedCipher.open(combined, key: key, aad: [UInt8]())
+    let plaintext = try AuthenticatedCipher.open(chunk, nonce: nonce(index), key: key)
     plaintext.withUnsafeBytes { output.append(contentsOf: $0) }
   }
 

@@ -7,9 +7,9 @@ internal import ZDCTransfers
 // One attempt: sent by this process, by the system, or by both in turn.
 
 extension ContentUpload {
-  /// The maximum number of parts in flight. Bounds the loss when the process is killed, and the memory used beside the
-  /// part being sealed.
-  private static let partsUnderWay = 1
+  /// The maximum number of parts without an answer. Bounds the memory used beside the part being sealed. They are sent
+  /// one after another, so that a slow line loses one part when the process is killed, and not several halves.
+  private static let partsUnderWay = 2
 
   /// The state of the upload on the server.
   private struct Known: Sendable {
@@ -102,6 +102,7 @@ extension ContentUpload {
     try await withThrowingTaskGroup(of: PartSealer.Part.self) { group in
       var sent: UInt64 = 0
       var underWay = 0
+      var before = AsyncStream<Void> { $0.finish() }
       while let part = try parts.next() {
         try Task.checkCancellation()
         if underWay == Self.partsUnderWay, let done = try await group.next() {
@@ -117,7 +118,13 @@ extension ContentUpload {
           progress(sent, total)
           continue
         }
-        group.addTask { try await put(part, attempt, there) }
+        let (taken, end) = AsyncStream<Void>.makeStream()
+        group.addTask { [before] in
+          defer { end.finish() }
+          for await _ in before {}
+          return try await put(part, attempt, there) { end.finish() }
+        }
+        before = taken
         underWay += 1
       }
       for try await done in group {
@@ -129,10 +136,10 @@ extension ContentUpload {
   }
 
   private func put(
-    _ part: PartSealer.Part, _ attempt: UploadAttempt, _ there: Parts
+    _ part: PartSealer.Part, _ attempt: UploadAttempt, _ there: Parts, taken: @escaping @Sendable () -> Void
   ) async throws -> PartSealer.Part {
     try await TransferRetry.run {
-      try await api.putPart(attempt.blobID, index: part.index, bytes: part.bytes, hash: part.hash)
+      try await api.putPart(attempt.blobID, index: part.index, bytes: part.bytes, hash: part.hash, taken: taken)
     }
     there.withLock { $0.parts?[part.index] = part.hash }
     return part

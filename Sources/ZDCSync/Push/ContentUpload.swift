@@ -4,7 +4,7 @@ internal import ZDCProtocol
 internal import ZDCSupport
 internal import ZDCTransfers
 
-/// Seals large content as a stream and sends it in parts, sealing one part while another is in flight.
+/// Seals large content as a stream and sends it in parts, sealing one part while others are in flight.
 ///
 /// An interrupted attempt is resumed, even by a later process, if the app provides the same source. The content is
 /// sealed again with the same key and salt, and parts that the server has are not sent again. Any difference from what
