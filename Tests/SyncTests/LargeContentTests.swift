@@ -141,6 +141,43 @@ struct LargeContentTests {
     }
   }
 
+  /// While the server answers no part, five films wait for upload, and then a photo. Two films are sent, and the photo.
+  @Test func fewLargeUploadsRunAtATime_andSmallOnesDoNotWaitForThem() async throws {
+    try await TestWorld.run { world in
+      world.skipsComparison()
+      let a = try await world.device("A")
+      let sizes = ["/film 1", "/film 2", "/film 3", "/film 4", "/film 5", "/photo"].map {
+        ($0, $0 == "/photo" ? 300_000 : 9_000_000)
+      }
+      for (path, size) in sizes {
+        a.recorder.serve(ZDCData(data: Job.bytes(size)), forNodeID: try await a.create(path).uuid)
+      }
+      let network = a.network
+      @Sendable func sent() -> [Int] {
+        network.requests.filter { $0.route.pattern == Self.part.1 }.map(\.bytesSent).sorted()
+      }
+      let held = Mutex<[Int]>([])
+      let fault = Fault.before {
+        for _ in 0..<2_000 where sent().count < 3 { try await Task.sleep(for: .milliseconds(5)) }
+        try await Task.sleep(for: .milliseconds(500))
+        held.withLock { if $0.isEmpty { $0 = sent() } }
+      }
+      network.fail(fault, Self.part.0, Self.part.1, times: 3)
+      try await a.sync()
+      #expect(held.withLock { $0 }.map { $0 / 1_000_000 } == [0, 8, 8])
+      #expect(sent().count == 11)
+      let b = try await world.device("B")
+      try await b.sync()
+      let manager = try #require(b.zdc.downloadManager)
+      let folder = try TemporaryFolder()
+      for (path, size) in sizes {
+        let target = folder.url.appendingPathComponent(String(path.dropFirst()))
+        _ = try await manager.downloadNodeData(try await b.node(path), toFile: target)
+        #expect(try Data(contentsOf: target) == Job.bytes(size))
+      }
+    }
+  }
+
   /// Two parts arrive, then the network fails, then the process ends.
   @Test func relaunchedDevice_sendsOnlyWhatTheServerDoesNotHave() async throws {
     try await TestWorld.run { world in

@@ -247,7 +247,7 @@ struct MessageReceiver: Sendable {
     let node = NodeID(message: message.fields.id, from: message.fields.sender)
     let upload = ContentUpload(
       api: session.api, journal: UploadJournal(session: session, tree: inbox.tree, node: node),
-      handOver: session.handOver
+      handOver: session.handOver, slots: session.uploadSlots
     ) { _, _ in }
     guard let source = try ZDCData(data: Data(payload)).immediateSource() else { throw ZDCError(.noDataFromApp) }
     return try await upload.send(source, metadata: [], thumbnail: [])

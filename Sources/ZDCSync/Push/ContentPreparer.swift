@@ -55,7 +55,7 @@ struct ContentPreparer: Sendable {
     let (source, metadata, thumbnail) = (sources.data, sources.metadata, sources.thumbnail)
     let journal = UploadJournal(session: session, tree: zone.tree, node: answer.nodeID)
     let upload = ContentUpload(
-      api: session.api, journal: journal, handOver: session.handOver, progress: progress)
+      api: session.api, journal: journal, handOver: session.handOver, slots: session.uploadSlots, progress: progress)
     if source.size <= UInt64(Limits.inlineContentBytes) {
       let bytes = try source.readAll()
       if let small = try seal(bytes, metadata: metadata, thumbnail: thumbnail) { return small }

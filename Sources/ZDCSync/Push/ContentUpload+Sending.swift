@@ -52,10 +52,10 @@ extension ContentUpload {
     if try await handOver.enter(.blob(attempt.blobID)) { there.withLock { $0.parts = nil } }
     guard handOver.handsUploadsOver else {
       there.withLock { $0.partsAtHandOver = nil }
-      return try await untilAway { try await sendHere(source, attempt, there) }
+      return try await untilAway { try await sendInTurn(source, attempt, there) }
     }
     switch try await stage(source, attempt, there, id) {
-    case .nothingMissing where handOver.handsUploadsOver: return try await sendHere(source, attempt, there)
+    case .nothingMissing where handOver.handsUploadsOver: return try await sendInTurn(source, attempt, there)
     case .nothingMissing, .handedOver: break
     case .full: try await handOver.waitForAbsence(false)
     }
@@ -90,6 +90,12 @@ extension ContentUpload {
 
   private func askOnce(_ source: Source, _ attempt: UploadAttempt, _ there: Parts) async throws {
     if there.withLock({ $0.parts == nil }) { try await ask(source, attempt, there) }
+  }
+
+  private func sendInTurn(
+    _ source: Source, _ attempt: UploadAttempt, _ there: Parts
+  ) async throws -> SuppliedContent {
+    try await slots.run(cipherLength: source.layout.cipherLength) { try await sendHere(source, attempt, there) }
   }
 
   private func sendHere(
@@ -175,7 +181,9 @@ extension ContentUpload {
   ) async throws -> Staged {
     do {
       try await askOnce(source, attempt, there)
-      let staged = there.withLock { $0.mayHandOver() } ? try await stageParts(source, attempt, there) : .full
+      let staged = try await slots.run(cipherLength: source.layout.cipherLength) {
+        there.withLock { $0.mayHandOver() } ? try await stageParts(source, attempt, there) : .full
+      }
       handOver.staged(id)
       return staged
     } catch let error as ZDCError where error.code == .diskFull || error.code == .fileFailure {

@@ -15,6 +15,7 @@ struct ContentUpload: Sendable {
   package let api: ServerAPI
   package let journal: UploadJournal
   package let handOver: TransferHandOver
+  package let slots: UploadSlots
   package let progress: @Sendable (_ sent: UInt64, _ total: UInt64) -> Void
 
   /// The app's content, and the sizes that follow from it.

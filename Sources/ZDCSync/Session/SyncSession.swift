@@ -34,6 +34,7 @@ package final class SyncSession: Sendable {
   package let progress: UploadProgress
   /// The requests that the system sends while the app is suspended.
   package let handOver: TransferHandOver
+  let uploadSlots = UploadSlots()
   /// Frozen zones that were retried since launch.
   let retriedFrozen = Locked<Set<Int64>>([])
   /// Zones that began with a split of another one, and that no worker has pulled yet.
