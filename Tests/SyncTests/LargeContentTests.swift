@@ -109,7 +109,7 @@ struct LargeContentTests {
       let network = job.device.network
       let sentMeanwhile = Mutex(0)
       let fault = Fault.after {
-        for _ in 0..<4_000 where network.count(Self.part.0, Self.part.1) < 2 {
+        for _ in 0..<12_000 where network.count(Self.part.0, Self.part.1) < 2 {
           try await Task.sleep(for: .milliseconds(5))
         }
         sentMeanwhile.withLock { $0 = network.count(Self.part.0, Self.part.1) - 1 }
@@ -158,7 +158,7 @@ struct LargeContentTests {
       }
       let held = Mutex<[Int]>([])
       let fault = Fault.before {
-        for _ in 0..<2_000 where sent().count < 3 { try await Task.sleep(for: .milliseconds(5)) }
+        for _ in 0..<12_000 where sent().count < 3 { try await Task.sleep(for: .milliseconds(5)) }
         try await Task.sleep(for: .milliseconds(500))
         held.withLock { if $0.isEmpty { $0 = sent() } }
       }

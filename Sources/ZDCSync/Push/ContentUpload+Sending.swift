@@ -103,25 +103,33 @@ extension ContentUpload {
   ) async throws -> SuppliedContent {
     try await askOnce(source, attempt, there)
     let sealer = try source.sealer(attempt)
-    let total = sealer.cipherLength
     var parts = try PartSealer(source.data, sealer)
+    try await sendParts(of: &parts, attempt, there, total: sealer.cipherLength)
+    return try await complete(parts.fields, sealer)
+  }
+
+  private func sendParts(
+    of parts: inout PartSealer, _ attempt: UploadAttempt, _ there: Parts, total: UInt64
+  ) async throws {
+    // Resuming gains nothing for content of one part, so it is not recorded and starts over.
+    let isRecorded = ContentGeometry.partCount(cipherLength: total) > 1
+    var sent: UInt64 = 0
+    func count(_ part: PartSealer.Part) {
+      sent += UInt64(part.bytes.count)
+      progress(sent, total)
+    }
     try await withThrowingTaskGroup(of: PartSealer.Part.self) { group in
-      var sent: UInt64 = 0
       var underWay = 0
       var before = AsyncStream<Void> { $0.finish() }
       while let part = try parts.next() {
         try Task.checkCancellation()
         if underWay == Self.partsUnderWay, let done = try await group.next() {
           underWay -= 1
-          sent += UInt64(done.bytes.count)
-          progress(sent, total)
+          count(done)
           parts.reuse(done)
         }
-        // Resuming gains nothing for content of one part, so it is not recorded and starts over.
-        let isRecorded = ContentGeometry.partCount(cipherLength: total) > 1
         guard try await mustSend(part, attempt, there, isRecorded: isRecorded) else {
-          sent += UInt64(part.bytes.count)
-          progress(sent, total)
+          count(part)
           continue
         }
         let (taken, end) = AsyncStream<Void>.makeStream()
@@ -133,12 +141,8 @@ extension ContentUpload {
         before = taken
         underWay += 1
       }
-      for try await done in group {
-        sent += UInt64(done.bytes.count)
-        progress(sent, total)
-      }
+      for try await done in group { count(done) }
     }
-    return try await complete(parts.fields, sealer)
   }
 
   private func put(
